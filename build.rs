@@ -1,5 +1,5 @@
-//! Lists the kernel files that others include. Makes the build-time part of the link shim: an empty OpenCL library on the
-//! linker's search path, so that no OpenCL SDK is needed.
+//! Shortens the kernel files, and lists those that others include. Makes the build-time part of the link shim: an empty
+//! OpenCL library on the linker's search path, so that no OpenCL SDK is needed.
 //!
 //! `cl-sys` asks the linker for `-lOpenCL`. An empty archive satisfies it, and `src/sys` exports the entry points. On
 //! macOS, `cl-sys` asks for the framework, which every SDK of macOS has. The linker finds the entry points of `src/sys`
@@ -14,26 +14,45 @@ use std::{
 /// symbol count of 0.
 const NO_SYMBOLS: &str = "/               0           0     0     0       4         `\n\0\0\0\0";
 
-/// Adds the files that the kernel files of a folder include.
-fn add_included(folder: &Path, names: &mut BTreeSet<String>) {
+/// The text of a kernel file without comments and indentation, which are a third of it. Each line keeps its number, and lines
+/// that start in the first column, such as those of kernels, remain the only ones that do.
+fn shortened(text: &str) -> String {
+    let short = |line: &str| match line.trim_start() {
+        code if code.starts_with("//") && !code.ends_with('\\') => "\n".to_owned(),
+        code => {
+            let indent = if code.len() < line.len() { " " } else { "" };
+            match code.strip_suffix('\\') {
+                Some(code) => format!("{indent}{} \\\n", code.trim_end()),
+                None => format!("{indent}{code}\n"),
+            }
+        }
+    };
+    text.lines().map(short).collect()
+}
+
+/// Writes the kernel files of a folder to `out`. Adds the files that they include to `names`.
+fn write_kernels(folder: &Path, out: &Path, names: &mut BTreeSet<String>) {
+    fs::create_dir_all(out).expect("OUT_DIR is writable");
     for entry in fs::read_dir(folder).expect("the package has kernels") {
         let path = entry.expect("the folder is readable").path();
+        let out = out.join(path.file_name().expect("a file has a name"));
         if path.is_dir() {
-            add_included(&path, names);
+            write_kernels(&path, &out, names);
         } else if path.extension().is_some_and(|extension| extension == "cl") {
             let text = fs::read_to_string(path).expect("a kernel file is text");
             let included = |line: &str| Some(line.strip_prefix("#include \"")?.strip_suffix('"')?.to_owned());
             names.extend(text.lines().filter_map(included));
+            fs::write(out, shortened(&text)).expect("OUT_DIR is writable");
         }
     }
 }
 
-/// Writes an expression: the name of each kernel file that others include, with its text.
+/// Writes the kernel files, and an expression: the name of each file that others include, with its text.
 fn write_included(out: &Path) {
     println!("cargo:rerun-if-changed=cl");
     let mut names = BTreeSet::new();
-    add_included(Path::new("cl"), &mut names);
-    let entry = |name| format!("({name:?}, include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/cl/{name}\"))),\n");
+    write_kernels(Path::new("cl"), &out.join("cl"), &mut names);
+    let entry = |name| format!("({name:?}, include_str!(concat!(env!(\"OUT_DIR\"), \"/cl/{name}\"))),\n");
     let entries: String = names.iter().map(entry).collect();
     fs::write(out.join("included.rs"), format!("&[\n{entries}]\n")).expect("OUT_DIR is writable");
 }

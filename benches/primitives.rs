@@ -30,8 +30,8 @@ fn run(device: &Device, spec: &dyn Spec) {
                 }
             };
             let mut round = || {
-                (climb.reset)()?;
-                (climb.run)()?;
+                climb.reset()?;
+                climb.run()?;
                 device.finish()
             };
             round().expect("the primitive runs");
@@ -39,7 +39,7 @@ fn run(device: &Device, spec: &dyn Spec) {
             group.bench_function(BenchmarkId::from_parameter(n), |bencher| {
                 bencher.iter(|| round().expect("the primitive runs"));
             });
-            (climb.verify)().unwrap_or_else(|failure| panic!("{primitive} {}: {failure:?}", bench.form));
+            climb.verify().unwrap_or_else(|failure| panic!("{primitive} {}: {failure:?}", bench.form));
         }
         group.finish();
     }

@@ -19,6 +19,15 @@
 // Elements that the work-item flags before it moves them.
 #define BATCH 1024
 
+// The elements of a tile, at most, and its first one. With LENGTH_T the last tiles may have no elements.
+#ifdef LENGTH_T
+#define OWN_SHARE ((n + tiles - 1) / tiles)
+#define START_OF(tile) min(n, (OFFSET_T)((tile) * OWN_SHARE))
+#else
+#define OWN_SHARE share
+#define START_OF(tile) ((OFFSET_T)((tile) * share))
+#endif
+
 // Finds for each list how many of the `len` elements from `base` on are in it, and their positions in the batch.
 static inline void flag_batch(
     __global const T* x, OFFSET_T base, uint len, OFFSET_T n, ushort* positions, uint* count CAPTURED_PARAMS)
@@ -156,9 +165,10 @@ KERNEL void select_unordered(
     INPUT_PARAMS OUTPUT_PARAMS, __global ulong* count_base, const ulong count_offset, const OFFSET_T tiles,
     const OFFSET_T share)
 {
+    TAKE_LENGTH
     __global const T* x = in_base + in_offset;
     const Outputs outputs = {OUTPUT_ARGS};
-    const OFFSET_T first = get_group_id(0) * share, end = first + min(share, n - first);
+    const OFFSET_T first = START_OF(get_group_id(0)), end = first + min(OWN_SHARE, n - first);
     for (OFFSET_T base = first; base < end; base += BATCH) {
         ushort positions[LISTS * BATCH];
         uint count[LISTS];
@@ -175,14 +185,15 @@ KERNEL void select_unordered(
 KERNEL void select_counts(
     INPUT_PARAMS, __global ulong* counts, const ulong stride, const OFFSET_T tiles, const OFFSET_T share)
 {
+    TAKE_LENGTH
     __global const T* x = in_base + in_offset;
-    const OFFSET_T tile = get_group_id(0), first = tile * share, end = first + min(share, n - first);
+    const OFFSET_T tile = get_group_id(0), first = START_OF(tile), end = first + min(OWN_SHARE, n - first);
     OFFSET_T count[COUNTED];
     for (uint m = 0; m < COUNTED; m++) {
         count[m] = 0;
     }
     OFFSET_T i = first;
-    if (HEADS && first == 0) {
+    if (HEADS && first == 0 && first < end) {
         count[0] = list_of(x, 0, n CAPTURED_ARGS) == 0;
         i = 1;
     }
@@ -202,9 +213,10 @@ KERNEL void select_tiles(
     INPUT_PARAMS OUTPUT_PARAMS, __global ulong* count_base, const ulong count_offset, __global const ulong* counts,
     const ulong stride, const OFFSET_T tiles, const OFFSET_T share)
 {
+    TAKE_LENGTH
     __global const T* x = in_base + in_offset;
     const Outputs outputs = {OUTPUT_ARGS};
-    const OFFSET_T tile = get_group_id(0), first = tile * share, end = first + min(share, n - first);
+    const OFFSET_T tile = get_group_id(0), first = START_OF(tile), end = first + min(OWN_SHARE, n - first);
     ulong before[COUNTED], all[COUNTED], at[LISTS], last = 0;
     load_prefixes(counts, stride, tile, tiles, before, all);
     output_offsets(x, before, all, first, n, at);

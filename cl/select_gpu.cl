@@ -24,12 +24,6 @@
 #include "lib/ticket.cl"
 #include "lib/ended.cl"
 
-// Vectors of a work-item in a tile; even.
-#ifndef ROWS
-#define ROWS 4
-#endif
-#define TILE (WG * ROWS * VEC)
-
 // SHUFFLES: lanes exchange values by shuffles, where all kernels have one known sub-group width. Other compilers may
 // choose a width for each kernel.
 #define SHUFFLES (SG_BACKEND == SG_PTX || SG_BACKEND == SG_AMDGCN)
@@ -610,6 +604,16 @@ INLINED void write_tile(
     }
 }
 
+#ifdef LENGTH_T
+// Without elements, no tile stores the counts. The first work-group stores them then.
+static inline void store_no_counts(__global ulong* count, const OFFSET_T n)
+{
+    if (n == 0 && get_group_id(0) == 0 && get_local_id(0) < COUNTED) {
+        count[get_local_id(0)] = 0;
+    }
+}
+#endif
+
 #ifdef LOOK_BACK
 
 // Adds the number of elements of each counted list to `count`, which is 0. With ONE_PASS and if `ends` is not 0,
@@ -654,12 +658,13 @@ KERNEL SG_KERNEL void select_totals(
     INPUT_PARAMS, __global ulong* count_base, const ulong count_offset, const OFFSET_T tiles ENDING_PARAMS)
 {
     __local uint sums[COUNTED], last;
+    TAKE_LENGTH
     __global const T* x = in_base + in_offset;
     uint own[COUNTED];
     for (uint m = 0; m < COUNTED; m++) {
         own[m] = 0;
     }
-    for (OFFSET_T tile = get_group_id(0); tile < tiles; tile += get_num_groups(0)) {
+    for (OFFSET_T tile = get_group_id(0); tile < OWN_TILES; tile += get_num_groups(0)) {
         TV raw[ROWS];
         uint mask[MASKS * ROWS];
         load_tile(x, tile * TILE, n, raw);
@@ -770,6 +775,7 @@ KERNEL SG_KERNEL void select_look_back(
     __local uint exchange[EXCHANGE], sg_scratch[SG_SCRATCH_WORDS], taken[1];
     __local uint sums[SHUFFLES ? COUNTED * WG / 32 : 1];
     __local ulong preceding[COUNTED];
+    TAKE_LENGTH
     TV registers[STAGED ? 1 : ROWS];
     uint mask[MASKS * ROWS], rank[RANKS], count[3];
     const Held raw = HELD_IN(pool, registers);
@@ -777,6 +783,12 @@ KERNEL SG_KERNEL void select_look_back(
     __global const T* x = in_base + in_offset;
     volatile __global ulong* words = state + 2;
     const OFFSET_T tile = take_tile(state, taken, tiles > 1), base = tile * TILE;
+#ifdef LENGTH_T
+    if (tile >= OWN_TILES) {
+        store_no_counts(count_base + count_offset, n);
+        return;
+    }
+#endif
 
     load_tile(x, base, n, raw);
     flag_tile(x, base, n, raw, mask CAPTURED_ARGS);
@@ -799,7 +811,7 @@ KERNEL SG_KERNEL void select_look_back(
         all[m] = NEEDS_ALL ? count_base[count_offset + m] : 0;
     }
     output_offsets(x, before, all, base, n, at);
-    if (!NEEDS_ALL && get_local_id(0) == 0 && tile == tiles - 1) {
+    if (!NEEDS_ALL && get_local_id(0) == 0 && tile == OWN_TILES - 1) {
         store_counts(count_base + count_offset, before, all, count[0]);
     }
     write_tile(base, n, tile, mask, rank, count, at, pool, sg_scratch, &outputs);
@@ -815,12 +827,18 @@ KERNEL SG_KERNEL void select_unordered(
     __local uint4 pool[POOL_VECS];
     __local uint exchange[EXCHANGE], sg_scratch[SG_SCRATCH_WORDS];
     __local ulong preceding[1];
+    TAKE_LENGTH
     TV registers[STAGED ? 1 : ROWS];
     uint mask[MASKS * ROWS], rank[RANKS], count[3];
     const Held raw = HELD_IN(pool, registers);
     const Outputs outputs = {OUTPUT_ARGS};
     __global const T* x = in_base + in_offset;
     const OFFSET_T tile = get_group_id(0), base = tile * TILE;
+#ifdef LENGTH_T
+    if (base >= n) {
+        return;
+    }
+#endif
 
     load_tile(x, base, n, raw);
     flag_tile(x, base, n, raw, mask CAPTURED_ARGS);
@@ -842,10 +860,19 @@ KERNEL SG_KERNEL void select_counts(
     INPUT_PARAMS, __global ulong* counts, const ulong stride, const OFFSET_T tiles, const OFFSET_T share)
 {
     __local uint exchange[EXCHANGE], sg_scratch[SG_SCRATCH_WORDS];
+    TAKE_LENGTH
     TV raw[ROWS];
     uint mask[MASKS * ROWS], rank[RANKS], count[3];
     __global const T* x = in_base + in_offset;
-    for (OFFSET_T tile = get_group_id(0); tile < tiles; tile += get_num_groups(0)) {
+#ifdef LENGTH_T
+    // The multi-level scan takes the counts of all tiles of the capacity.
+    for (OFFSET_T tile = OWN_TILES + get_global_id(0); tile < tiles; tile += get_global_size(0)) {
+        for (uint m = 0; m < COUNTED; m++) {
+            counts[m * stride + tile] = 0;
+        }
+    }
+#endif
+    for (OFFSET_T tile = get_group_id(0); tile < min(tiles, OWN_TILES); tile += get_num_groups(0)) {
         const OFFSET_T base = tile * TILE;
         load_tile(x, base, n, raw);
         flag_tile(x, base, n, raw, mask CAPTURED_ARGS);
@@ -865,11 +892,15 @@ KERNEL SG_KERNEL void select_tiles(
 {
     __local uint4 pool[POOL_VECS];
     __local uint exchange[EXCHANGE], sg_scratch[SG_SCRATCH_WORDS];
+    TAKE_LENGTH
     TV raw[ROWS];
     uint mask[MASKS * ROWS], rank[RANKS], count[3];
     const Outputs outputs = {OUTPUT_ARGS};
     __global const T* x = in_base + in_offset;
-    for (OFFSET_T tile = get_group_id(0); tile < tiles; tile += get_num_groups(0)) {
+#ifdef LENGTH_T
+    store_no_counts(count_base + count_offset, n);
+#endif
+    for (OFFSET_T tile = get_group_id(0); tile < OWN_TILES; tile += get_num_groups(0)) {
         const OFFSET_T base = tile * TILE;
         load_tile(x, base, n, raw);
         flag_tile(x, base, n, raw, mask CAPTURED_ARGS);
@@ -878,7 +909,7 @@ KERNEL SG_KERNEL void select_tiles(
         ulong before[COUNTED], all[COUNTED], at[LISTS];
         load_prefixes(counts, stride, tile, tiles, before, all);
         output_offsets(x, before, all, base, n, at);
-        if (get_local_id(0) == 0 && tile == tiles - 1) {
+        if (get_local_id(0) == 0 && tile == OWN_TILES - 1) {
             store_counts(count_base + count_offset, before, all, count[0]);
         }
         order_tile(tile_length(base, n), raw, mask, rank, count, pool, sg_scratch);

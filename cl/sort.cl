@@ -38,6 +38,9 @@
 // segment is sorted in its own range. Parts are then parts of a segment. Each segment has a table and totals of its
 // own. A work-group of sort_offsets then scans rows of several tables (sort_offsets.cl).
 //
+// With LENGTH_T (lib/length.cl) a count in memory is the number of keys. The launches are those for the capacity, and the
+// work-groups divide the counted keys among them. Outputs from the count on do not change.
+//
 // All regions of scratch begin at multiples of 16 bytes.
 //
 // Merrill and Grimshaw 2011; Adinets and Merrill 2022 (Onesweep).
@@ -48,6 +51,7 @@
 #include "lib/ended.cl"
 #include "lib/keys.cl"
 #include "lib/segments.cl"
+#include "lib/length.cl"
 #include "lib/radix.cl"
 
 // The host sets DEVICE_CPU for CPU drivers. For this file and sort_segments.cl it also sets DEVICE_CPU for a GPU with

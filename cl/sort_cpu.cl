@@ -4,9 +4,10 @@
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void sort_counts(
     __global const KEY* in_base, const ulong in_offset, __global const KEY* out_base, const ulong out_offset,
     __global uchar* scratch, const ulong spare_at, const ulong table_at, const ulong seen_at, const ulong codes_at,
-    const OFFSET_T n, const uint tiles, const uint given, const uint pass, const uint shift,
+    LENGTH_PARAMS, const uint tiles, const uint given, const uint pass, const uint shift,
     const uint mask, const WORD flip, const WORD always SEGMENT_PARAMS)
 {
+    TAKE_LENGTH
     const uint code = pass_code(scratch, codes_at, given, pass), parts = count_parts(scratch, 0 SEGMENT_ARGS);
     uint group = get_group_id(0);
     if (code == 0) {
@@ -46,9 +47,10 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void sort_counts(
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void sort_scatter(
     __global const KEY* in_base, const ulong in_offset, __global KEY* out_base, const ulong out_offset,
     __global uchar* scratch, const ulong spare_at, const ulong table_at, const ulong totals_at, const ulong codes_at,
-    const OFFSET_T n, const uint tiles, const uint given, const uint pass, const uint shift,
+    LENGTH_PARAMS, const uint tiles, const uint given, const uint pass, const uint shift,
     const uint mask, const WORD flip, const WORD always VALUE_PARAMS SEGMENT_PARAMS)
 {
+    TAKE_LENGTH
     const uint code = pass_code(scratch, codes_at, given, pass), parts = count_parts(scratch, 0 SEGMENT_ARGS);
     uint group = get_group_id(0);
     if (code == 0) {

@@ -119,7 +119,7 @@ INLINED void scan_histograms(
 // `tiles` is the number of tiles of sort_scatter.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_histograms(
     __global const KEY* in_base, const ulong in_offset, __global uchar* scratch, const ulong table_at,
-    const ulong totals_at, const ulong codes_at, __global uchar* ended_base, const ulong ended_at, const OFFSET_T n,
+    const ulong totals_at, const ulong codes_at, __global uchar* ended_base, const ulong ended_at, LENGTH_PARAMS,
     const uint tiles, const uint begin, const uint bit_end, const WORD flip, const WORD always)
 {
     __local uint counts[PASSES * RADIX * SPREAD];
@@ -127,6 +127,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_histograms(
     __local OFFSET_T offset_sums[16];
     __local uint alike[PASSES];
     __local uint last[1];
+    TAKE_LENGTH
     volatile __global OFFSET_T* counters = (volatile __global OFFSET_T*)(ended_base + ended_at + COUNTERS_AT);
     __global const KEY* from = in_base + in_offset;
     // A sort by no bits has one pass, too, which copies the keys.

@@ -427,7 +427,7 @@ INLINED void look_back_digits(
 KERNEL void sort_scatter(
     __global const KEY* in_base, const ulong in_offset, __global KEY* out_base, const ulong out_offset,
     __global uchar* scratch, const ulong spare_at, const ulong table_at, const ulong totals_at, const ulong codes_at,
-    const OFFSET_T n, const uint tiles, const uint given, const uint pass, const uint shift,
+    LENGTH_PARAMS, const uint tiles, const uint given, const uint pass, const uint shift,
     const uint mask, const WORD flip, const WORD always VALUE_PARAMS SEGMENT_PARAMS LOOK_PARAMS)
 {
     __local uint4 pool[POOL_WORDS / 4];
@@ -438,6 +438,7 @@ KERNEL void sort_scatter(
     __local OFFSET_T offset_sums[16];
     __local VALUE aside[VALUES_ASIDE ? TILE : 1];
     __local uint taken[1];
+    TAKE_LENGTH
     const uint code = pass_code(scratch, codes_at, given, pass), parts = count_parts(scratch, 0 SEGMENT_ARGS);
     if (code == 0) {
         return;
@@ -458,6 +459,11 @@ KERNEL void sort_scatter(
     const lane_t me = find_lane();
     do {
         const part_t part = find_part(scratch, group, tiles, n SEGMENT_ARGS);
+#ifdef LENGTH_T
+        if (part.begin == part.end) {
+            return;
+        }
+#endif
         OFFSET_T next[OWN];
         if (!LOOK_BACK) {
             load_offsets(

@@ -22,7 +22,10 @@
 // With ONE_PASS (not for moments of floats), the work-group of statistics_tiles that finishes last does the work of
 // statistics_last. Without MOMENTS the answer is the extremes alone: the least if ENDS has bit 0, the largest if it has
 // bit 1.
+//
+// With LENGTH_T (lib/length.cl) a count in memory is n. If it is 0, the indices are ~0, and the values are arguments.
 #include "lib/types.cl"
+#include "lib/length.cl"
 
 #ifdef MOMENTS
 #include "lib/moments.cl"
@@ -476,13 +479,32 @@ INLINED void merge_share(Record* r, __global const Record* records, const uint g
     }
 }
 
+// The values of the answer without elements.
+#ifdef LENGTH_T
+#define EMPTY_PARAMS , const T first_empty, const T last_empty
+#define EMPTY_ARGS , first_empty, last_empty
+#else
+#define EMPTY_PARAMS
+#define EMPTY_ARGS
+#endif
+
 // Finds the indices of the extremes of a merged record, and writes the answer. With MOMENTS it writes 12 words to
 // `out`. Without MOMENTS it writes the values to `out` and their indices to `indices_out`. `m` are the moments of
 // floats. All work-items call it, in uniform flow.
 INLINED void write_answer(
     __global const T* in, const ulong n, const Record* merged, const Moments* m, __global void* out,
-    const ulong out_offset, __global ulong* indices_out, const ulong indices_offset, __local uint* first_found)
+    const ulong out_offset, __global ulong* indices_out, const ulong indices_offset,
+    __local uint* first_found EMPTY_PARAMS)
 {
+#ifdef LENGTH_T
+    if (n == 0) {
+        for (uint end = 0; end < (ENDS == 3 ? 2 : 1) && get_local_id(0) == 0; end++) {
+            ((__global T*)out)[out_offset + end] = end == 0 ? first_empty : last_empty;
+            indices_out[indices_offset + end] = ~0ul;
+        }
+        return;
+    }
+#endif
     const Record r = *merged;
     const int nan = RECORD_NAN(r) != 0;
     ulong low_at = 0, high_at = 0;
@@ -528,7 +550,7 @@ INLINED void write_answer(
 #ifdef ONE_PASS
 #define ANSWER_PARAMS                                                                                                  \
     , const uint ends, __global void *out, const ulong out_offset, __global ulong *indices_out,                        \
-        const ulong indices_offset ENDED_PARAM
+        const ulong indices_offset ENDED_PARAM EMPTY_PARAMS
 #else
 #define ANSWER_PARAMS
 #endif
@@ -537,7 +559,7 @@ INLINED void write_answer(
 // An input may arrive in parts. Each part but the last has whole tiles, and n is the end of the launch's part. With
 // ONE_PASS and if `ends` is not 0, the work-group that finishes last writes the answer.
 KERNEL void statistics_tiles(
-    __global const T* restrict in_base, const ulong in_offset, const OFFSET_T n, __global void* records,
+    __global const T* restrict in_base, const ulong in_offset, LENGTH_PARAMS, __global void* records,
     const ulong records_offset, __global void* moments, const ulong moments_offset ANSWER_PARAMS)
 {
     __local uint tree[RECORD_WORDS * WG];
@@ -545,6 +567,7 @@ KERNEL void statistics_tiles(
 #ifdef ONE_PASS
     __local uint first_found;
 #endif
+    TAKE_LENGTH
     __global const T* in = in_base + in_offset;
     __global Moments* moments_of_tiles = (__global Moments*)moments + moments_offset;
     const OFFSET_T tiles = n / TILE + (n % TILE != 0), groups = get_num_groups(0);
@@ -584,26 +607,27 @@ KERNEL void statistics_tiles(
     }
 #ifdef ONE_PASS
     if (rounds == 2) {
-        write_answer(in, n, &all, 0, out, out_offset, indices_out, indices_offset, &first_found);
+        write_answer(in, n, &all, 0, out, out_offset, indices_out, indices_offset, &first_found EMPTY_ARGS);
     }
 #endif
 }
 
 // One work-group: joins the last `count` moments, of `span` elements each, and writes the answer.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_last(
-    __global const T* restrict in_base, const ulong in_offset, const ulong n, __global const void* restrict records,
+    __global const T* restrict in_base, const ulong in_offset, LENGTH_PARAMS, __global const void* restrict records,
     const uint groups, __global const void* restrict moments, const ulong moments_offset, const uint count,
     const ulong span, __global void* restrict out, const ulong out_offset, __global ulong* restrict indices_out,
-    const ulong indices_offset)
+    const ulong indices_offset EMPTY_PARAMS)
 {
     __local uint tree[RECORD_WORDS * WG];
     __local A lanes[LANE_WORDS];
     __local uint first_found;
+    TAKE_LENGTH
     Moments m;
     Record all;
     join_group((__global const Moments*)moments + moments_offset, 0, count, span, n, lanes, &m);
     merge_share(&all, (__global const Record*)records, groups, n);
     merge_group(&all, tree);
     write_answer(
-        in_base + in_offset, n, &all, &m, out, out_offset, indices_out, indices_offset, &first_found);
+        in_base + in_offset, n, &all, &m, out, out_offset, indices_out, indices_offset, &first_found EMPTY_ARGS);
 }

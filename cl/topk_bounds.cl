@@ -146,6 +146,7 @@ INLINED void write_state(const Row* row, const Bounds* bounds, ulong need)
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_start(
     ROW_PARAMS, const ulong k, __global const ulong* ranks, const uint given SAMPLERS_PARAM)
 {
+    TAKE_LENGTH
     Row row;
     Bounds bounds = {0, ~(WORD)0, false, false};
 #if PICK
@@ -158,9 +159,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_start(
     const uint samplers = 1;
     volatile __global uint* ended = 0;
 #endif
-    const ulong piece = (ulong)len / SAMPLE;
-    open_row(&row, in_base, in_offset, len, stride, scratch, region, flip, always, samplers > 1 ? 0 : get_group_id(0));
-    const ulong need = rank_of_row(k, ranks, given, row.index);
+    const ulong piece = (ulong)n / SAMPLE;
+    open_row(&row, in_base, in_offset, n, stride, scratch, region, flip, always, samplers > 1 ? 0 : get_group_id(0));
+    const ulong need = rank_of_row(AT_MOST_N(k), ranks, given, row.index);
     if (samplers > 1) {
         for (uint i = get_global_id(0); i < SAMPLE; i += get_global_size(0)) {
             row.listed_keys[i] = sample_key(&row, i, piece);
@@ -170,10 +171,10 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_start(
         }
     }
     load_sample(&row, piece, samplers > 1, sample);
-    find_bounds(&bounds, sample, need, len, counts, found, sums, totals);
+    find_bounds(&bounds, sample, need, n, counts, found, sums, totals);
 #else
-    open_row(&row, in_base, in_offset, len, stride, scratch, region, flip, always, get_group_id(0));
-    const ulong need = rank_of_row(k, ranks, given, row.index);
+    open_row(&row, in_base, in_offset, n, stride, scratch, region, flip, always, get_group_id(0));
+    const ulong need = rank_of_row(AT_MOST_N(k), ranks, given, row.index);
 #endif
     write_state(&row, &bounds, need);
 }
@@ -329,7 +330,7 @@ INLINED void list_many(
 
 // One work-group for each part of each row.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_filter(
-    ROW_PARAMS, const uint segments, const uint capacity)
+    ROW_PARAMS, const uint segments, const uint list_room)
 {
     SHARED uint list[LIST];
     SHARED ulong2 sums[SUMS];
@@ -338,8 +339,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_filter(
     SHARED uint start[1];
     SHARED uint met[3];
     SHARED uint few[2 * FEW_WORDS];
+    TAKE_LENGTH
     Row row;
-    open_row(&row, in_base, in_offset, len, stride, scratch, region, flip, always, row_of_group(rows));
+    open_row(&row, in_base, in_offset, n, stride, scratch, region, flip, always, row_of_group(rows));
     const uint part = part_of_group(rows);
     const OFFSET_T begin = (OFFSET_T)part * share, end = end_of_part(&row, begin, share);
     __global uint2* own_segments = row.segments + part * segments;
@@ -364,7 +366,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_filter(
             if (number <= bounds.high && classify(number, &bounds, &classes)) {
                 list[own.used++] = (uint)(p - begin);
                 own.between++;
-                flush_list(&row, own_segments, begin, capacity, FLUSH, &own, list, start);
+                flush_list(&row, own_segments, begin, list_room, FLUSH, &own, list, start);
             }
         }
     } else {
@@ -380,15 +382,15 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_filter(
             }
             if (FEW > 0 && list_few(chosen, packed != 0, base, begin, tile++, &own, list, met, few) <= FEW) {
                 if (own.used >= FLUSH) {
-                    flush_list(&row, own_segments, begin, capacity, FLUSH, &own, list, start);
+                    flush_list(&row, own_segments, begin, list_room, FLUSH, &own, list, start);
                 }
                 continue;
             }
             list_many(chosen, packed, base, begin, &own, list, sums, totals);
-            flush_list(&row, own_segments, begin, capacity, FLUSH, &own, list, start);
+            flush_list(&row, own_segments, begin, list_room, FLUSH, &own, list, start);
         }
     }
-    flush_list(&row, own_segments, begin, capacity, 1, &own, list, start);
+    flush_list(&row, own_segments, begin, list_room, 1, &own, list, start);
     shared_add(counted, classes.below);
     shared_add(counted + 1, classes.at_low);
     shared_add(counted + 2, classes.at_high);
@@ -405,8 +407,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_settle(ROW_PA
 {
     SHARED ulong2 sums[SUMS];
     SHARED ulong2 totals[CHUNKS];
+    TAKE_LENGTH
     Row row;
-    open_row(&row, in_base, in_offset, len, stride, scratch, region, flip, always, get_group_id(0));
+    open_row(&row, in_base, in_offset, n, stride, scratch, region, flip, always, get_group_id(0));
     __global ulong* state = row.state;
     uint flags = (uint)state[FLAGS];
     ulong2 lower = (ulong2)(0), upper = (ulong2)(0), all_lower, all_upper;

@@ -58,8 +58,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_find(
     SHARED ulong2 sums[SUMS];
     SHARED ulong2 totals[CHUNKS];
     SHARED ulong found[3];
+    TAKE_LENGTH
     Row row;
-    open_row(&row, in_base, in_offset, len, stride, scratch, region, flip, always, get_group_id(0));
+    open_row(&row, in_base, in_offset, n, stride, scratch, region, flip, always, get_group_id(0));
     append_digit_of_row(&row, (uint)row.state[FLAGS], shift, bits, exact, found, sums, totals);
 }
 #endif
@@ -75,8 +76,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_count(
 #if !ONE_PASS
     const uint exact = 0;
 #endif
+    TAKE_LENGTH
     Row row;
-    open_row(&row, in_base, in_offset, len, stride, scratch, region, flip, always, row_of_group(rows));
+    open_row(&row, in_base, in_offset, n, stride, scratch, region, flip, always, row_of_group(rows));
     const uint part = part_of_group(rows), flags = (uint)row.state[FLAGS];
     const bool listed = PICK && (flags & IN_LIST) != 0, done = (flags & DONE) != 0;
     const OFFSET_T begin = listed ? 0 : row.pad;

@@ -73,8 +73,9 @@ INLINED void tally_segments(
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_tally(ROW_PARAMS, const uint segments)
 {
     SHARED uint counted[2];
+    TAKE_LENGTH
     Row row;
-    open_row(&row, in_base, in_offset, len, stride, scratch, region, flip, always, row_of_group(rows));
+    open_row(&row, in_base, in_offset, n, stride, scratch, region, flip, always, row_of_group(rows));
     const uint part = part_of_group(rows), flags = (uint)row.state[FLAGS], item = get_local_id(0);
     Threshold threshold;
     load_threshold(&threshold, &row);
@@ -262,8 +263,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_write(
 {
     SHARED ulong2 sums[SUMS];
     SHARED ulong2 totals[CHUNKS];
+    TAKE_LENGTH
     Row row;
-    open_row(&row, in_base, in_offset, len, stride, scratch, region, flip, always, row_of_group(rows));
+    open_row(&row, in_base, in_offset, n, stride, scratch, region, flip, always, row_of_group(rows));
     const uint part = part_of_group(rows), flags = (uint)row.state[FLAGS];
     const OFFSET_T begin = (OFFSET_T)part * share, end = end_of_part(&row, begin, share);
     Output out;
@@ -342,8 +344,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_values(
 {
     SHARED ulong2 sums[SUMS];
     SHARED ulong2 totals[CHUNKS];
+    TAKE_LENGTH
     Row row;
-    open_row(&row, in_base, in_offset, len, stride, scratch, region, flip, always, row_of_group(rows));
+    open_row(&row, in_base, in_offset, n, stride, scratch, region, flip, always, row_of_group(rows));
     const uint part = part_of_group(rows);
     const OFFSET_T begin = (OFFSET_T)part * share, end = end_of_part(&row, begin, share);
     Prefix before;
@@ -371,10 +374,11 @@ INLINED void write_threshold(
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_values(
     ROW_PARAMS, __global KEY* out_base, const ulong out_offset)
 {
+    TAKE_LENGTH
     const ulong index = get_global_id(0);
     if (index < rows) {
         Row row;
-    open_row(&row, in_base, in_offset, len, stride, scratch, region, flip, always, index);
+        open_row(&row, in_base, in_offset, n, stride, scratch, region, flip, always, index);
         out_base[out_offset + index] = key_of_ordered((WORD)row.state[PREFIX], flip, always);
     }
 }
@@ -391,12 +395,13 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_rows(
     SHARED ulong2 sums[SUMS];
     SHARED ulong2 totals[CHUNKS];
     SHARED ulong found[3];
+    TAKE_LENGTH
     Row row;
-    open_row(&row, in_base, in_offset, len, stride, scratch, region, flip, always, get_group_id(0));
+    open_row(&row, in_base, in_offset, n, stride, scratch, region, flip, always, get_group_id(0));
     Threshold threshold;
     threshold.shift = 0;
     threshold.prefix = 0;
-    threshold.need = rank_of_row(k, ranks, given, row.index);
+    threshold.need = rank_of_row(AT_MOST_N(k), ranks, given, row.index);
     for (int left = WIDTH; left > 0; left -= RADIX_BITS) {
         Digit digit;
         digit.prefix = threshold.prefix;
@@ -442,24 +447,25 @@ INLINED void sort_pairs(SHARED WORD* numbers, SHARED uint* order, uint count)
     }
 }
 
-// One work-group for each row: sorts k keys and their indices from scratch into `out`. `most` is the smallest power of
-// two that is at least k; it is at most ORDER.
+// One work-group for each row: sorts the row's n selected keys and their indices from scratch into `out`. `most` is a
+// power of two, at least n and at most ORDER.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_order(
-    __global const uchar* scratch, const ulong keys_first, const ulong places_first, const uint k, const uint most,
+    __global const uchar* scratch, const ulong keys_first, const ulong places_first, LENGTH_PARAMS, const uint most,
     const WORD flip, const WORD always, __global KEY* out_base, const ulong out_offset, __global uchar* places_base,
     const ulong places_offset)
 {
     SHARED WORD numbers[ORDER];
     SHARED uint order[ORDER];
-    const ulong first = (ulong)get_group_id(0) * k;
+    TAKE_LENGTH
+    const ulong first = (ulong)get_group_id(0) * n;
     __global const KEY* from = (__global const KEY*)scratch + keys_first + first;
     for (uint i = get_local_id(0); i < most; i += WG) {
-        numbers[i] = i < k ? ordered(from[i], flip, always) : ~(WORD)0;
+        numbers[i] = i < n ? ordered(from[i], flip, always) : ~(WORD)0;
         order[i] = i;
     }
     sync_shared();
     sort_pairs(numbers, order, most);
-    for (uint i = get_local_id(0); i < k; i += WG) {
+    for (uint i = get_local_id(0); i < n; i += WG) {
         out_base[out_offset + first + i] = from[order[i]];
         if (PLACE_BYTES > 0) {
             ((__global PLACE*)places_base)[places_offset + first + i] =

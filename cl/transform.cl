@@ -4,6 +4,14 @@
 // store. All loads come before the first store. On CPU drivers (DEVICE_CPU) a work-group is one work-item, which writes
 // `run` contiguous elements. `first` is a multiple of 16 elements. Bytes: reads the arrays of the source once, writes n
 // elements.
+//
+// STRUCT: the type of the elements, if they are structs. On GPUs each work-item then writes EACH structs, WG structs
+// apart.
+#ifdef STRUCT
+#define ELEMENT STRUCT
+#else
+#define ELEMENT T
+#endif
 #include "lib/types.cl"
 #include "lib/source.cl"
 #include "lib/length.cl"
@@ -25,15 +33,33 @@
 #endif
 
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transform(
-    SOURCE_PARAMS(restrict), __global T* restrict out_base, const ulong out_offset, const OFFSET_T first,
+    SOURCE_PARAMS(restrict), __global ELEMENT* restrict out_base, const ulong out_offset, const OFFSET_T first,
     LENGTH_PARAMS, const OFFSET_T run)
 {
     TAKE_LENGTH
     END_IF_IDLE(n / RUN + 1)
-    __global T* out = out_base + out_offset;
+    __global ELEMENT* out = out_base + out_offset;
     const OFFSET_T begin = (OFFSET_T)get_group_id(0) * RUN, end = n - begin > RUN ? begin + RUN : n;
     for (OFFSET_T i = begin; i < end; i++) {
         out[i] = source_at(first + i, SOURCE_ARGS);
+    }
+}
+
+#elif defined(STRUCT)
+
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transform(
+    SOURCE_PARAMS(restrict), __global ELEMENT* restrict out_base, const ulong out_offset, const OFFSET_T first,
+    LENGTH_PARAMS, const uint aligned)
+{
+    TAKE_LENGTH
+    END_IF_IDLE(n / (WG * EACH) + 1)
+    __global ELEMENT* out = out_base + out_offset;
+    const OFFSET_T begin = (OFFSET_T)get_group_id(0) * (WG * EACH) + get_local_id(0);
+    for (uint e = 0; e < EACH; e++) {
+        const OFFSET_T i = begin + e * WG;
+        if (begin < n && n - begin > e * WG) {
+            out[i] = source_at(first + i, SOURCE_ARGS);
+        }
     }
 }
 

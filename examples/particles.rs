@@ -4,15 +4,15 @@
 
 mod common;
 
-use bytemuck::{Pod, Zeroable, cast_slice};
+use bytemuck::{Pod, Zeroable};
 use common::{numbers, timed};
-use oclprim::{Bound, Buffer, Device, Order, Result, Source, map, op::Mean, source::counting};
+use oclprim::{Bound, Buffer, Device, Order, Result, SharedType, Source, map, op::Mean};
 
 const PARTICLES: usize = 200_000;
 /// The grid has 64 x 64 cells.
 const CELLS: usize = 64 * 64;
 
-#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, SharedType)]
 #[repr(C)]
 struct Particle {
     position: [f32; 2],
@@ -28,17 +28,15 @@ struct Cells {
 }
 
 fn cells(device: &Device, particles: &[Particle]) -> Result<Cells> {
-    // The components of all particles. Component k of particle i is number 4 i + k.
-    let numbers = device.upload::<f32>(cast_slice(particles))?;
-    let [x, y, vx, vy] = [0, 1, 2, 3].map(|k| numbers.view(k..).map(|it| it.strided(4)));
-    let cell = map!(|(x, y): (f32, f32)| (y * 64.0) as u32 * 64 + (x * 64.0) as u32);
-    let indices = counting(0u32).take(particles.len());
-    let (cells, order) = device.sort(x?.zip(y?).map(cell).with(indices), Order::ascending())?;
+    let particles = device.upload(particles)?;
+    let cell = map!(|it: Particle| (it.position[1] * 64.0) as u32 * 64 + (it.position[0] * 64.0) as u32);
+    let (cells, particles) = device.sort(particles.map(cell).with(&particles), Order::ascending())?;
     let all = device.iota(CELLS + 1, 0u32, 1)?;
     let offsets: Buffer<u32> = device.search(&cells, &all, Bound::Lower, Order::ascending())?;
-    let [vx, vy] = [vx?, vy?].map(|v| device.reduce(v.gathered(&order).segments(&offsets), Mean)?.into_vec());
-    let particles = device.gather(particles, &order)?.into_vec()?;
-    Ok(Cells { particles, offsets: offsets.into_vec()?, velocities: [vx?, vy?] })
+    let vx = device.reduce(particles.map(map!(|it: Particle| it.velocity[0])).segments(&offsets), Mean)?;
+    let vy = device.reduce(particles.map(map!(|it: Particle| it.velocity[1])).segments(&offsets), Mean)?;
+    let velocities = [vx.into_vec()?, vy.into_vec()?];
+    Ok(Cells { particles: particles.into_vec()?, offsets: offsets.into_vec()?, velocities })
 }
 
 /// The same, in plain Rust.

@@ -4,9 +4,9 @@
 
 mod common;
 
-use bytemuck::{Pod, Zeroable, cast_slice};
+use bytemuck::{Pod, Zeroable};
 use common::{numbers, timed};
-use oclprim::{Device, Result, SharedType, Source, map, op::Max, operator};
+use oclprim::{Device, Result, SharedType, operator};
 
 const SAMPLES: usize = 500_000;
 
@@ -18,15 +18,15 @@ struct Sample {
     time: u32,
 }
 
-/// For each sample the largest one so far; of equal ones, the earliest.
+/// Of two samples the larger one; of equal ones, the earlier.
+#[operator(identity = Sample { value: i32::MIN, time: u32::MAX })]
+fn larger(a: Sample, b: Sample) -> Sample {
+    if a.value > b.value || (a.value == b.value && a.time < b.time) { a } else { b }
+}
+
+/// For each sample the largest one so far.
 fn peaks(device: &Device, samples: &[Sample]) -> Result<Vec<Sample>> {
-    let numbers = device.upload::<i32>(cast_slice(samples))?;
-    let (values, times) = (numbers.view(..)?.strided(2), numbers.view(1..)?.strided(2));
-    // A scan takes numbers: the value in the high bits, the inverted time in the low bits. So of equal values, the
-    // earliest is the largest number.
-    let pair = map!(|(value, time): (i32, i32)| (value as i64) << 32 | !time as u32 as i64);
-    let peaks = device.scan(values.zip(times).map(pair), Max)?.into_vec()?;
-    Ok(peaks.into_iter().map(|pair| Sample { value: (pair >> 32) as i32, time: !pair as u32 }).collect())
+    device.scan(samples, &larger())?.into_vec()
 }
 
 /// The same, in plain Rust.
@@ -39,11 +39,6 @@ fn plain(samples: &[Sample]) -> Vec<Sample> {
         peak
     };
     samples.iter().map(highest).collect()
-}
-
-#[operator(identity = Sample { value: i32::MIN, time: u32::MAX })]
-fn larger(a: Sample, b: Sample) -> Sample {
-    if a.value > b.value || (a.value == b.value && a.time < b.time) { a } else { b }
 }
 
 fn main() -> Result<()> {

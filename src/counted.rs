@@ -3,7 +3,7 @@
 use crate::{
     Device, ElementType, Error, Input, Offset, Output, Result, View,
     runtime::{
-        Backend, ClInput, ClOutput, ProgramSpec, apart,
+        AnyInput, Backend, ClInput, ClOutput, ProgramSpec, apart,
         opencl::{ClDevice, Launch},
     },
 };
@@ -35,11 +35,15 @@ pub(crate) fn expect_room(what: &str, room: usize, found: u64) -> Result<()> {
 }
 
 /// A number of elements in memory: one `u32` or `u64`.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Count<'c> {
+pub enum Count<'c> {
     U32(Input<'c, u32>),
     U64(Input<'c, u64>),
 }
+
+/// Elements, and the count that says how many of them are valid, if there is one.
+pub(crate) type Firsts<'a, T> = (Input<'a, T>, Option<Count<'a>>);
 
 impl<'c> Count<'c> {
     pub(crate) fn of<C: Offset>(view: View<'c, C>) -> Self {
@@ -66,6 +70,11 @@ impl<'c> Count<'c> {
             (Backend::OpenCl(device), count) => return count.cl(device)?.read(device, most),
         };
         Ok(clamped(count, most))
+    }
+
+    /// [`Self::read`] of a count, if there is one; else `n`.
+    pub(crate) fn known(count: Option<Self>, device: &Device, n: usize) -> Result<usize> {
+        count.map_or(Ok(n), |count| count.read(device, n))
     }
 
     /// The number as an argument of kernels.
@@ -118,9 +127,29 @@ impl ClCount {
     }
 }
 
+/// [`AnyInput::arriving`] of an input. With a count, all elements arrive before the launches.
+pub(crate) fn arriving<'a>(
+    device: &ClDevice,
+    input: AnyInput<'a>,
+    count: Option<Count<'_>>,
+) -> Result<(ClInput, Option<&'a [u8]>)> {
+    if count.is_some() { Ok((input.cl(device)?, None)) } else { input.arriving(device) }
+}
+
+/// The number of elements as an argument of kernels. Returns an error if an output overlaps it.
+pub(crate) fn on_device(
+    device: &ClDevice,
+    count: Option<Count<'_>>,
+    outputs: &[&ClOutput<'_>],
+) -> Result<Option<ClCount>> {
+    let count = count.map(|count| count.cl(device)).transpose()?;
+    apart_from(count.as_ref(), outputs)?;
+    Ok(count)
+}
+
 /// Returns an error if an output overlaps the count of the input, which work-groups read until the launch ends.
-pub(crate) fn apart_from(count: Option<&ClCount>, output: &ClOutput<'_>) -> Result<()> {
-    count.map_or(Ok(()), |count| apart(&[count.place()], &[output]))
+pub(crate) fn apart_from(count: Option<&ClCount>, outputs: &[&ClOutput<'_>]) -> Result<()> {
+    count.map_or(Ok(()), |count| outputs.iter().try_for_each(|output| apart(&[count.place()], &[output])))
 }
 
 /// A program whose kernels read their length from memory: from a count of type `count`, if there is one.

@@ -26,7 +26,7 @@
 //! | [`transform`](Device::transform) | the elements of an expression; of several at once, each to an output of its own: [`source`] |
 //! | [`min_max`](Device::min_max), [`statistics`](Device::statistics), [`mean`](Device::mean), [`variance`](Device::variance) | several statistics in one pass: [`reduce::statistics`] |
 //! | [`count`](Device::count), [`any`](Device::any), [`all`](Device::all) | `count`: number of elements that meet a [condition](op::Condition). `any` and `all`: whether one element, or every element, meets it. Also of each group: [`reduce::count`] |
-//! | [`reduce`](Device::reduce) with a user-defined [operator](op::Operator) | one value from many, over structs too; sums and products of [complex numbers](op::complex_sum): [`reduce::by`] |
+//! | [`reduce`](Device::reduce) with a user-defined [operator](op::Operator) | one value from many, over structs too; sums and products of [complex numbers](op::complex_sum): [`reduce::by`]. [`scan`](Device::scan) takes structs, too: [`scan::by`] |
 //! | [`x.cast()`](Source::cast), [`x.map()`](Source::map), [`x.times()`](Source::times), ... | expressions as inputs: another type, a function of each element, products. `reduce`, `scan`, `transform` and `transpose` compute them as they read; [`source`] has the cost in other methods |
 //! | [`x.segments()`](Source::segments), [`x.by_key()`](Source::by_key), [`x.flagged()`](Source::flagged), [`view.along()`](NdView::along) | groups as inputs of `reduce` and `scan`: segments, runs of equal keys, flagged ranges (only `scan`), lines along axes. One value from each: [`reduce::segmented`], [`select::by_key`], [`reduce::axis`]; prefix scans of each: [`scan::segmented`], [`scan::axis`] |
 //! | [`arg_min`](Device::arg_min), [`arg_max`](Device::arg_max), [`min_max`](Device::min_max) of [`x.segments()`](Source::segments), [`x.by_key()`](Source::by_key), [`view.along()`](NdView::along) | the extremes of each group, and their indices: [`reduce::segmented::extremes`], [`reduce::axis::extremes`] |
@@ -157,6 +157,13 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+/// The text of a kernel file, such as `kernel_text!("lib/op.cl")`, as `build.rs` shortens it.
+macro_rules! kernel_text {
+    ($name:literal) => {
+        include_str!(concat!(env!("OUT_DIR"), "/cl/", $name))
+    };
+}
+
 // rustdoc lists the methods of `Device` in the order of these modules: the devices first, then the primitives.
 #[allow(unsafe_code, reason = "the boundary to OpenCL and to the processor; every block names its promise")]
 mod runtime;
@@ -225,6 +232,9 @@ pub use merge::{search::Bound, set::SetOp};
 pub use num_complex::Complex;
 /// Implements the trait [`SharedType`](trait@SharedType): the struct has the same memory layout in OpenCL C.
 ///
+/// Functions, operators and orders for devices take such structs, and [`map!`] makes sources of their fields. Reductions
+/// and scans take them, whole or in groups, with a user-defined operator.
+///
 /// The struct must be `#[repr(C)]`, and must derive `Pod` and `Zeroable` of the crate `bytemuck`. Its fields are `i8`
 /// to `i64`, `u8` to `u64`, `f32`, `f64`, other such structs, and arrays of these. A kernel does not build if the size
 /// or an offset differs on the device.
@@ -282,7 +292,8 @@ pub use oclprim_macros::SharedType;
 pub use oclprim_macros::device;
 /// Returns an [`op::Map`] for a closure of one argument, or an [`op::CapturingMap`] if it captures variables.
 ///
-/// The argument is a number, or a tuple of numbers and tuples. Write the type of the result if the closure ends in a
+/// The argument is a number, a struct with [`#[derive(SharedType)]`](derive@SharedType), or a tuple of arguments. The
+/// result is a number or such a struct. Write the type of the result if the closure ends in a
 /// number without a type, or has `return`. [The subset](operator#the-subset) and [the arithmetic](operator#arithmetic)
 /// are those of operators.
 ///
@@ -306,7 +317,29 @@ pub use oclprim_macros::device;
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///
-/// If the closure returns `bool`, the map is a [condition](op::Condition):
+/// A map of a struct makes its fields a source, and a map to a struct writes structs:
+///
+/// ```
+/// use bytemuck::{Pod, Zeroable};
+/// use oclprim::{Device, SharedType, Source, map, op::Sum};
+///
+/// #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, SharedType)]
+/// #[repr(C)]
+/// struct Body {
+///     mass: f32,
+///     speed: f32,
+/// }
+///
+/// let device = Device::best()?;
+/// let bodies = device.upload(&[Body { mass: 2.0, speed: 1.0 }, Body { mass: 4.0, speed: 0.5 }])?;
+/// assert_eq!(device.reduce(bodies.map(map!(|it: Body| it.mass * it.speed)), Sum)?, 4.0);
+/// let faster = device.transform(bodies.map(map!(|it: Body| Body { mass: it.mass, speed: 2.0 * it.speed })))?;
+/// assert_eq!(faster.to_vec()?[1], Body { mass: 4.0, speed: 1.0 });
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+///
+/// If the closure returns `bool` for a number, the map is a [condition](op::Condition). To select structs, map them to
+/// [flags](Source::flagged).
 ///
 /// ```
 /// use oclprim::{Device, map};

@@ -2,13 +2,16 @@
 
 mod common;
 
+use std::cmp::Reverse;
+
 use bytemuck::{Pod, Zeroable};
 use common::{random, runs_kernels_at_once, tiny};
 use oclprim::{
-    Accumulate, Bins, Buffer, Device, Element, ErrorKind, Offset, Source, bf16, f16,
+    Accumulate, Bins, Buffer, Device, Element, ErrorKind, Interpolation, Key, Offset, Order, Source, Top, bf16, f16,
     internals::data::Data,
     op::{
-        Combine, EqualTo, ForReductions, ForScans, Map, Max, Mean, Min, NonZero, Op, Operator, Product, Sum, Usage, Xor,
+        Combine, EqualTo, ForReductions, ForScans, Less, Map, Max, Mean, Min, NonZero, Op, Operator, Product, Sum,
+        Unordered, UnstableTail, Usage, Xor,
     },
     source::{constant, counting},
 };
@@ -350,6 +353,11 @@ fn transforms_write_the_counted_elements_and_no_others() {
     }
 }
 
+fn assert_same<T: Element>(got: &[T], want: &[T], what: &str) {
+    let differs = (0..got.len().max(want.len())).find(|&i| !got[i].same(want[i]));
+    assert!(differs.is_none(), "{what}: result {differs:?}");
+}
+
 /// Asserts that the scan of the first elements of `x` is that of `want`, and that other results do not change.
 fn expect_scan<S, O>(what: &str, device: &Device, (x, count): (S, u64), op: O, want: &[S::Item])
 where
@@ -360,19 +368,20 @@ where
     let (buffer, at) = counts::<u64>(device, count);
     let length = || buffer.view(at..=at).unwrap();
     let n = x.length().unwrap().unwrap();
-    let same = |got: &[S::Item], want: &[S::Item], what: &str| {
-        let differs = (0..got.len().max(want.len())).find(|&i| !got[i].same(want[i]));
-        assert!(differs.is_none(), "{what}, {count} of {n}: result {differs:?}");
-    };
     let mut all = vec![S::Item::ONE; n + 3];
     all[2..2 + want.len()].copy_from_slice(&of_array);
     let mut out = device.filled(n + 3, S::Item::ONE).unwrap();
     device.scan_into(x.take(length()), op, out.view_mut(2..n + 2).unwrap()).unwrap();
-    same(&out.to_vec().unwrap(), &all, what);
+    let what = format!("{what}, {count} of {n}");
+    assert_same(&out.to_vec().unwrap(), &all, &what);
     let mut on_host = vec![S::Item::ONE; n];
     device.scan_into(x.take(length()), op, &mut on_host).unwrap();
-    same(&on_host, &all[2..n + 2], &format!("{what}, to a slice"));
-    same(&device.scan(x.take(length()), op).unwrap().to_vec().unwrap(), &of_array, &format!("{what}, as a buffer"));
+    assert_same(&on_host, &all[2..n + 2], &format!("{what}, to a slice"));
+    assert_same(
+        &device.scan(x.take(length()), op).unwrap().to_vec().unwrap(),
+        &of_array,
+        &format!("{what}, as a buffer"),
+    );
 }
 
 #[test]
@@ -486,6 +495,486 @@ fn histograms_of_a_counted_input_equal_those_of_the_shorter_array() {
                 assert_eq!(outside.to_vec().unwrap()[1], of_array.outside.above + 6, "{what}: above");
             }
         }
+    }
+}
+
+/// An output between other elements, all of them `mark`.
+fn marked<T: Element>(device: &Device, n: usize, mark: T) -> Buffer<T> {
+    device.upload(&vec![mark; n + 2]).unwrap()
+}
+
+/// Asserts that an output of [`marked`] has the elements of `want`, and `mark` around and after them.
+fn expect_marked<T: Element>(what: &str, out: &Buffer<T>, want: &[T], mark: T) {
+    let found = out.to_vec().unwrap();
+    let after = want.len() + 1;
+    assert_same(&found[1..after], want, what);
+    let changed = (0..found.len()).find(|&i| (i == 0 || i >= after) && !found[i].same(mark));
+    assert!(changed.is_none(), "{what}: element {changed:?} of {} has changed", found.len());
+}
+
+/// Calls `run` with a count as a `u32` and as a `u64`.
+macro_rules! by_each_count {
+    ($device:expr, $count:expr, |$length:ident| $run:expr) => {{
+        let (narrow, at) = counts::<u32>($device, $count);
+        let $length = narrow.view(at..=at).unwrap();
+        $run;
+        let (wide, at) = counts::<u64>($device, $count);
+        let $length = wide.view(at..=at).unwrap();
+        $run;
+    }};
+}
+
+/// A condition of elements: a function, and the same as an operator.
+struct Rule<T> {
+    is: fn(T) -> bool,
+    map: Map<fn(T) -> bool>,
+}
+
+fn rule<T>(is: fn(T) -> bool, text: &'static str) -> Rule<T> {
+    Rule { is, map: Map::new(is, text) }
+}
+
+/// Asserts what a selection, partitions and a list of indices by a count contain. `rest` is the condition of the second part.
+fn expect_selected<T: Element<Acc = T>>(
+    what: &str,
+    device: &Device,
+    (x, there): (&[T], &Buffer<T>),
+    count: u64,
+    [chosen, rest]: &[Rule<T>; 2],
+) {
+    let (is_chosen, is_rest) = (chosen.is, rest.is);
+    let (chosen, rest) = (&chosen.map, &rest.map);
+    let (n, first) = (x.len(), first(x, count));
+    let of = |list: &dyn Fn(T) -> bool| first.iter().copied().filter(|&x| list(x)).collect::<Vec<_>>();
+    let (selected, others) = (of(&is_chosen), of(&|x| !is_chosen(x)));
+    let what = |call: &str| format!("{call}, {what}, {n}, {count}");
+    let mark = T::ONE;
+    by_each_count!(device, count, |length| {
+        let mut found = device.filled(3, 7u64).unwrap();
+        let mut out = marked(device, n, mark);
+        device
+            .select_into(there.take(length), chosen, out.view_mut(1..=n).unwrap(), found.view_mut(1..2).unwrap())
+            .unwrap();
+        expect_marked(&what("select"), &out, &selected, mark);
+        assert_eq!(found.to_vec().unwrap(), [7, selected.len() as u64, 7], "{}", what("count"));
+
+        let room = n / 3;
+        let mut out = marked(device, room, mark);
+        device
+            .select_into(there.take(length), chosen, out.view_mut(1..=room).unwrap(), found.view_mut(1..2).unwrap())
+            .unwrap();
+        expect_marked(&what("select to little room"), &out, &selected[..selected.len().min(room)], mark);
+        assert_eq!(found.to_vec().unwrap()[1], selected.len() as u64, "{}", what("count of little room"));
+
+        let mut indices = marked(device, n, 5u32);
+        device
+            .select_indices_into(
+                there.take(length),
+                chosen,
+                indices.view_mut(1..=n).unwrap(),
+                found.view_mut(1..2).unwrap(),
+            )
+            .unwrap();
+        let list: Vec<_> = (0..first.len()).filter(|&i| is_chosen(first[i])).map(|i| i as u32).collect();
+        expect_marked(&what("indices"), &indices, &list, 5);
+
+        let mut out = marked(device, n, mark);
+        device
+            .partition_into(there.take(length), chosen, out.view_mut(1..=n).unwrap(), found.view_mut(1..2).unwrap())
+            .unwrap();
+        expect_marked(&what("partition"), &out, &[&selected[..], &others].concat(), mark);
+        assert_eq!(found.to_vec().unwrap(), [7, selected.len() as u64, 7], "{}", what("length of a partition"));
+
+        let mut out = marked(device, n, mark);
+        device
+            .partition_into(
+                there.take(length),
+                UnstableTail(chosen),
+                out.view_mut(1..=n).unwrap(),
+                found.view_mut(1..2).unwrap(),
+            )
+            .unwrap();
+        let reversed = others.iter().rev().copied().collect();
+        expect_marked(&what("unstable tail"), &out, &[selected.clone(), reversed].concat(), mark);
+
+        let mut out = marked(device, n, mark);
+        device
+            .partition_into(
+                there.take(length),
+                (chosen, rest),
+                out.view_mut(1..=n).unwrap(),
+                found.view_mut(..2).unwrap(),
+            )
+            .unwrap();
+        let second = of(&|x| !is_chosen(x) && is_rest(x));
+        let third = of(&|x| !is_chosen(x) && !is_rest(x));
+        expect_marked(&what("three parts"), &out, &[&selected[..], &second, &third].concat(), mark);
+        assert_eq!(
+            found.to_vec().unwrap(),
+            [selected.len() as u64, second.len() as u64, 7],
+            "{}",
+            what("lengths of three parts")
+        );
+
+        let ordered = |x: &[T]| {
+            let mut all: Vec<_> = x.iter().map(|x| x.to_f64()).collect();
+            all.sort_by(f64::total_cmp);
+            all
+        };
+        let unordered = device.select(there.take(length), Unordered(chosen)).unwrap().to_vec().unwrap();
+        assert_eq!(ordered(&unordered), ordered(&selected), "{}", what("unordered"));
+        let (parts, of_first) = device.partition(there.take(length), chosen).unwrap();
+        assert_same(&parts.to_vec().unwrap(), &[&selected[..], &others].concat(), &what("partition to a buffer"));
+        assert_eq!(of_first, selected.len(), "{}", what("partition to a buffer"));
+    });
+}
+
+fn small(x: u32) -> bool {
+    x % 5 < 2
+}
+
+fn even(x: u32) -> bool {
+    x.is_multiple_of(2)
+}
+
+fn low(x: u8) -> bool {
+    x < 100
+}
+
+fn odd(x: u8) -> bool {
+    x % 2 == 1
+}
+
+#[test]
+fn selections_by_a_count_equal_those_of_the_shorter_array() {
+    let numbers = [rule(small, "x % 5 < 2"), rule(even, "x % 2 == 0")];
+    let bytes = [rule(low, "x < 100"), rule(odd, "x % 2 == 1")];
+    let double = Map::new(|x: u32| x.wrapping_mul(2), "x * 2u");
+    for (name, device) in devices() {
+        for (n, counts) in sizes(&device) {
+            let (x, y) = (random::<u32>(n, 21), random::<u8>(n, 22));
+            let (a, b) = (device.upload(&x).unwrap(), device.upload(&y).unwrap());
+            for count in counts {
+                let what = |ty: &str| format!("{ty}, {name}");
+                expect_selected(&what("u32"), &device, (&x, &a), count, &numbers);
+                if n > 0 {
+                    let off = device.upload(&x[1..]).unwrap();
+                    expect_selected(&what("u32 of less"), &device, (&x[1..], &off), count, &numbers);
+                }
+                if !common::a_form_of_each_kernel() {
+                    expect_selected(&what("u8"), &device, (&y, &b), count, &bytes);
+                }
+                let (buffer, at) = self::counts::<u64>(&device, count);
+                let length = buffer.view(at..=at).unwrap();
+                let want: Vec<u32> = first(&x, count).iter().map(|x| x.wrapping_mul(2)).filter(|&x| small(x)).collect();
+                let found = device.select(a.map(&double).take(length), &numbers[0].map).unwrap().to_vec().unwrap();
+                assert_eq!(found, want, "map, {name}, {n}, {count}");
+                let found = device.select(x.take(length), &numbers[0].map).unwrap().to_vec().unwrap();
+                let want: Vec<u32> = first(&x, count).iter().copied().filter(|&x| small(x)).collect();
+                assert_eq!(found, want, "slice, {name}, {n}, {count}");
+            }
+        }
+    }
+}
+
+#[test]
+fn runs_by_a_count_equal_those_of_the_shorter_array() {
+    for (name, device) in devices() {
+        for (n, counts) in sizes(&device) {
+            // Short runs, and runs of several tiles.
+            for long in [3, 30_000] {
+                let x: Vec<u32> =
+                    random::<u32>(n, 23).iter().enumerate().map(|(i, r)| i as u32 / long + r % 2).collect();
+                let there = device.upload(&x).unwrap();
+                for &count in &counts {
+                    let what = |call: &str| format!("{call}, {name}, {n} in runs of {long}, {count}");
+                    let x = first(&x, count);
+                    let starts: Vec<usize> = (0..x.len()).filter(|&i| i == 0 || x[i] != x[i - 1]).collect();
+                    let ends = starts.iter().skip(1).copied().chain([x.len()]);
+                    let lengths: Vec<u32> = starts.iter().zip(ends).map(|(a, b)| (b - a) as u32).collect();
+                    let values: Vec<u32> = starts.iter().map(|&i| x[i]).collect();
+                    by_each_count!(&device, count, |length| {
+                        let mut found = device.zeroed::<u64>(1).unwrap();
+                        let mut out = marked(&device, n, 9u32);
+                        device.unique_into(there.take(length), out.view_mut(1..=n).unwrap(), &mut found).unwrap();
+                        expect_marked(&what("unique"), &out, &values, 9);
+                        assert_eq!(found.to_vec().unwrap(), [values.len() as u64], "{}", what("unique"));
+                        let of = device.unique(there.take(length)).unwrap().to_vec().unwrap();
+                        assert_eq!(of, values, "{}", what("unique to a buffer"));
+                        let (mut out, mut of_runs) = (marked(&device, n, 9u32), marked(&device, n, 8u32));
+                        let to = (out.view_mut(1..=n).unwrap(), of_runs.view_mut(1..=n).unwrap());
+                        device.run_length_encode_into(there.take(length), to.0, to.1, &mut found).unwrap();
+                        expect_marked(&what("values of runs"), &out, &values, 9);
+                        expect_marked(&what("lengths of runs"), &of_runs, &lengths, 8);
+                        assert_eq!(found.to_vec().unwrap(), [values.len() as u64], "{}", what("runs"));
+                        let several: Vec<_> = (0..starts.len()).filter(|&r| lengths[r] > 1).collect();
+                        let (offsets, of_runs) = device.non_trivial_runs::<_, u32>(there.take(length)).unwrap();
+                        let want: Vec<_> = several.iter().map(|&r| starts[r] as u32).collect();
+                        assert_eq!(offsets.to_vec().unwrap(), want, "{}", what("offsets of long runs"));
+                        let want: Vec<_> = several.iter().map(|&r| lengths[r]).collect();
+                        assert_eq!(of_runs.to_vec().unwrap(), want, "{}", what("lengths of long runs"));
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// The indices that sort the keys, stable, by a key that compares as the order does.
+fn sorting<T: Copy, K: Ord>(x: &[T], key: impl Fn(T) -> K) -> Vec<usize> {
+    let mut indices: Vec<_> = (0..x.len()).collect();
+    indices.sort_by_key(|&i| key(x[i]));
+    indices
+}
+
+fn expect_sorted<T: Element + Key, K: Ord>(
+    what: &str,
+    device: &Device,
+    x: &[T],
+    count: u64,
+    order: &Order,
+    key: impl Fn(T) -> K,
+) {
+    let n = x.len();
+    let there = device.upload(x).unwrap();
+    let numbers: Vec<u64> = (0..n as u64).map(|i| i * 3 + 1).collect();
+    let values = device.upload(&numbers).unwrap();
+    let x = first(x, count);
+    let indices = sorting(x, key);
+    let keys: Vec<T> = indices.iter().map(|&i| x[i]).collect();
+    let moved: Vec<u64> = indices.iter().map(|&i| numbers[i]).collect();
+    let narrow: Vec<u32> = indices.iter().map(|&i| i as u32).collect();
+    let what = |call: &str| format!("{call}, {what}, {n}, {count}");
+    by_each_count!(device, count, |length| {
+        let mut out = marked(device, n, T::ONE);
+        device.sort_into(there.take(length), order.clone(), out.view_mut(1..=n).unwrap()).unwrap();
+        expect_marked(&what("sort"), &out, &keys, T::ONE);
+        let (mut out, mut values_out) = (marked(device, n, T::ONE), marked(device, n, 5u64));
+        let to = (out.view_mut(1..=n).unwrap(), values_out.view_mut(1..=n).unwrap());
+        device.sort_into(there.take(length).with(&values), order.clone(), to).unwrap();
+        expect_marked(&what("keys with values"), &out, &keys, T::ONE);
+        expect_marked(&what("values"), &values_out, &moved, 5);
+        let mut places = marked(device, n, 5u32);
+        device.argsort_into(there.take(length), order.clone(), places.view_mut(1..=n).unwrap()).unwrap();
+        expect_marked(&what("argsort"), &places, &narrow, 5);
+        assert_same(&device.sort(there.take(length), order.clone()).unwrap().to_vec().unwrap(), &keys, &what("buffer"));
+    });
+}
+
+#[test]
+fn sorts_by_a_count_equal_those_of_the_shorter_array() {
+    let by_last_digit = Less::new("by the last digit", |a: &u32, b: &u32| a % 10 < b % 10, "a % 10 < b % 10");
+    for (name, device) in devices() {
+        for (n, counts) in sizes(&device) {
+            let (x, bytes) = (random::<u32>(n, 24), random::<u8>(n, 25));
+            // The highest and the lowest digit are the same in all keys.
+            let middle: Vec<u32> = x.iter().map(|x| (x & 0xff_ff00) | 0x1200_0034).collect();
+            let floats = Data::Special.generate::<f32>(n, 26);
+            let wide = Data::Random.generate::<i64>(n, 27);
+            for count in counts {
+                let what = |ty: &str| format!("{ty}, {name}");
+                let (up, down) = (Order::ascending(), Order::descending());
+                expect_sorted(&what("u32"), &device, &x, count, &up, |x| x);
+                expect_sorted(&what("u32 of few digits"), &device, &middle, count, &up, |x| x);
+                expect_sorted(&what("u8, descending"), &device, &bytes, count, &down, Reverse);
+                if !common::a_form_of_each_kernel() {
+                    let total = |x: f32| {
+                        let bits = x.to_bits() as i32;
+                        bits ^ ((bits >> 31) as u32 >> 1) as i32
+                    };
+                    expect_sorted(&what("f32"), &device, &floats, count, &up.clone().total_order(), total);
+                    expect_sorted(&what("i64, descending"), &device, &wide, count, &down, Reverse);
+                }
+                let (buffer, at) = self::counts::<u32>(&device, count);
+                let length = buffer.view(at..=at).unwrap();
+                let there = device.upload(&x).unwrap();
+                let names: Vec<[u8; 3]> = (0..n as u32).map(|i| [i as u8, (i >> 8) as u8, (i >> 16) as u8]).collect();
+                let indices = sorting(first(&x, count), |x| x);
+                let (keys, found) = device.sort(there.take(length).with(&names), Order::ascending()).unwrap();
+                let (keys, found) = (keys.to_vec().unwrap(), found.to_vec().unwrap());
+                assert!(indices.iter().map(|&i| x[i]).eq(keys), "{name}, {n}, {count}: keys of names");
+                assert!(indices.iter().map(|&i| names[i]).eq(found), "{name}, {n}, {count}: names");
+                let found = device.sort(there.take(length), &by_last_digit).unwrap().to_vec().unwrap();
+                let want = sorting(first(&x, count), |x| x % 10);
+                assert!(want.iter().map(|&i| x[i]).eq(found), "{name}, {n}, {count}: a custom order");
+                let places: Vec<u32> = device.argsort(there.take(length), &by_last_digit).unwrap().to_vec().unwrap();
+                assert!(want.iter().map(|&i| i as u32).eq(places), "{name}, {n}, {count}: indices of a custom order");
+            }
+        }
+    }
+}
+
+#[test]
+fn extremes_by_a_count_equal_those_of_the_shorter_array() {
+    for (name, device) in devices() {
+        for (n, counts) in sizes(&device) {
+            // Many equal elements; the last one is the extreme.
+            let mut x: Vec<i16> = random::<u32>(n, 28).iter().map(|x| (x % 1000) as i16 - 500).collect();
+            if let Some(last) = x.last_mut() {
+                *last = -600;
+            }
+            let mut floats = Data::Random.generate::<f32>(n, 29);
+            if n > 500 {
+                (floats[n - 3], floats[n - 1]) = (f32::NAN, f32::INFINITY);
+            }
+            let (there, of_floats) = (device.upload(&x).unwrap(), device.upload(&floats).unwrap());
+            for count in counts {
+                let what = |call: &str| format!("{call}, {name}, {n}, {count}");
+                let (x, floats) = (first(&x, count), first(&floats, count));
+                let least = (0..x.len()).min_by_key(|&i| (x[i], i));
+                let most = (0..x.len()).min_by_key(|&i| (Reverse(x[i]), i));
+                let nan = floats.iter().position(|x| x.is_nan());
+                let highest =
+                    nan.or_else(|| (0..floats.len()).reduce(|a, b| if floats[b] > floats[a] { b } else { a }));
+                let at = |index: Option<usize>| index.map_or(u64::MAX, |index| index as u64);
+                by_each_count!(&device, count, |length| {
+                    let (mut values, mut indices) = (marked(&device, 2, 3i16), marked(&device, 2, 4u64));
+                    let to = (values.view_mut(1..2).unwrap(), indices.view_mut(1..2).unwrap());
+                    device.arg_min_into(there.take(length), to.0, to.1).unwrap();
+                    expect_marked(&what("arg-min"), &values, &[least.map_or(i16::MAX, |i| x[i])], 3);
+                    expect_marked(&what("index of the least"), &indices, &[at(least)], 4);
+                    let to = (values.view_mut(1..=2).unwrap(), indices.view_mut(1..=2).unwrap());
+                    device.min_max_into(there.take(length), to.0, to.1).unwrap();
+                    let want = [least.map_or(i16::MAX, |i| x[i]), most.map_or(i16::MIN, |i| x[i])];
+                    expect_marked(&what("min-max"), &values, &want, 3);
+                    expect_marked(&what("indices of both"), &indices, &[at(least), at(most)], 4);
+                    let (mut value, mut index) = (device.zeroed::<f32>(1).unwrap(), device.zeroed::<u64>(1).unwrap());
+                    device.arg_max_into(of_floats.take(length), &mut value, &mut index).unwrap();
+                    let value = value.to_vec().unwrap()[0];
+                    assert!(
+                        value.same(highest.map_or(f32::NEG_INFINITY, |i| floats[i])),
+                        "{}: {value}",
+                        what("arg-max")
+                    );
+                    assert_eq!(index.to_vec().unwrap(), [at(highest)], "{}", what("index of the largest"));
+                    match (device.arg_max(there.take(length)), most) {
+                        (Ok(found), Some(i)) => {
+                            assert_eq!((found.index, found.value), (i, x[i]), "{}", what("arg-max"))
+                        }
+                        (Err(error), None) => {
+                            let text = "arg-max of 0 elements has no answer";
+                            assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Empty, text));
+                        }
+                        (found, _) => panic!("{}: {found:?}", what("arg-max")),
+                    }
+                    match (device.min_max(there.take(length)), least) {
+                        (Ok(found), Some(i)) => assert_eq!(found.min.index, i, "{}", what("min-max")),
+                        (Err(error), None) => assert_eq!(error.kind(), ErrorKind::Empty),
+                        (found, _) => panic!("{}: {found:?}", what("min-max")),
+                    }
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn the_largest_keys_by_a_count_are_those_of_the_shorter_array() {
+    for (name, device) in devices() {
+        for (n, counts) in sizes(&device) {
+            let x = random::<u32>(n, 30);
+            // Many equal keys, of which the first are selected.
+            let few: Vec<u32> = x.iter().map(|x| x % 3).collect();
+            for (kind, x) in [("any", &x), ("few", &few)] {
+                let there = device.upload(x).unwrap();
+                for &count in &counts {
+                    let x = first(x, count);
+                    for k in [1, 10, 3000] {
+                        let k = k.min(n);
+                        let mut best = sorting(x, Reverse);
+                        best.truncate(k);
+                        let mut listed = best.clone();
+                        listed.sort_unstable();
+                        for (sorted, want) in [(true, &best), (false, &listed)] {
+                            let top = if sorted { Top::largest(k).sorted() } else { Top::largest(k) };
+                            let what = |call: &str| format!("{call}, {name}, {kind}, {n}, {count}: {top:?}");
+                            let keys: Vec<u32> = want.iter().map(|&i| x[i]).collect();
+                            let indices: Vec<u64> = want.iter().map(|&i| i as u64).collect();
+                            by_each_count!(&device, count, |length| {
+                                let mut out = marked(&device, k, 7u32);
+                                device.top_k_into(there.take(length), top, out.view_mut(1..=k).unwrap()).unwrap();
+                                expect_marked(&what("keys"), &out, &keys, 7);
+                                let (mut out, mut places) = (marked(&device, k, 7u32), marked(&device, k, 8u64));
+                                let to = (out.view_mut(1..=k).unwrap(), places.view_mut(1..=k).unwrap());
+                                device.top_k_into(there.take(length).indexed::<u64>(), top, to).unwrap();
+                                expect_marked(&what("keys with indices"), &out, &keys, 7);
+                                expect_marked(&what("indices"), &places, &indices, 8);
+                            });
+                        }
+                    }
+                    let (buffer, at) = self::counts::<u64>(&device, count);
+                    let length = buffer.view(at..=at).unwrap();
+                    let found = device.top_k(there.take(length).indexed::<u32>(), Top::smallest(2).sorted());
+                    if x.len() < 2 {
+                        let text = format!("{} keys are fewer than the 2 smallest to select", x.len());
+                        assert_eq!(found.unwrap_err().to_string(), text, "{name}");
+                    } else {
+                        let want: Vec<u32> = sorting(x, |x| x)[..2].iter().map(|&i| i as u32).collect();
+                        assert_eq!(found.unwrap().1.to_vec().unwrap(), want, "{name}, {kind}, {n}, {count}");
+                    }
+                    let rows = device.top_k(there.take(length), Top::largest(1).in_rows(1)).unwrap_err();
+                    assert_eq!(rows.to_string(), "rows of 1 keys are for a whole input", "{name}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn means_and_quantiles_by_a_count_are_those_of_the_shorter_array() {
+    for (name, device) in devices() {
+        for (n, counts) in sizes(&device) {
+            let x: Vec<i32> = random::<u32>(n, 31).iter().map(|x| (x % 2001) as i32 - 1000).collect();
+            let there = device.upload(&x).unwrap();
+            for count in counts {
+                let (buffer, at) = self::counts::<u32>(&device, count);
+                let length = || there.take(buffer.view(at..=at).unwrap());
+                let x = first(&x, count);
+                let what = format!("{name}, {n}, {count}");
+                if x.is_empty() {
+                    assert_eq!(device.mean(length()).unwrap_err().kind(), ErrorKind::Empty, "{what}");
+                    assert_eq!(device.median(length()).unwrap_err().kind(), ErrorKind::Empty, "{what}");
+                    continue;
+                }
+                let mean = x.iter().map(|&x| f64::from(x)).sum::<f64>() / x.len() as f64;
+                let variance = x.iter().map(|&x| (f64::from(x) - mean).powi(2)).sum::<f64>() / x.len() as f64;
+                assert!((device.mean(length()).unwrap() - mean).abs() < 1e-9, "{what}");
+                assert!((device.variance(length()).unwrap() - variance).abs() < 1e-6, "{what}");
+                let mut sorted = x.to_vec();
+                sorted.sort_unstable();
+                let median = (f64::from(sorted[(x.len() - 1) / 2]) + f64::from(sorted[x.len() / 2])) / 2.0;
+                assert_eq!(device.median(length()).unwrap(), median, "{what}");
+                let mut out = device.zeroed::<f64>(2).unwrap();
+                device.quantile_into(length(), &[0.0, 1.0], Interpolation::Lower, &mut out).unwrap();
+                assert_eq!(out.to_vec().unwrap(), [f64::from(sorted[0]), f64::from(sorted[x.len() - 1])], "{what}");
+            }
+        }
+    }
+}
+
+/// A selection, a sort of its result and the largest keys of that follow one another without a wait.
+#[test]
+fn a_sort_follows_a_selection_without_the_host() {
+    let chosen = Map::new(small, "x % 5 < 2");
+    for (name, device) in devices() {
+        let n = if runs_kernels_at_once(&device) { 50_003 } else { 1103 };
+        let x = random::<u32>(n, 32);
+        let there = device.upload(&x).unwrap();
+        let (mut kept, mut count) = (device.zeroed::<u32>(n).unwrap(), device.zeroed::<u64>(1).unwrap());
+        let (mut sorted, mut found) = (device.zeroed::<u32>(n).unwrap(), device.zeroed::<u32>(n).unwrap());
+        let mut distinct = device.zeroed::<u64>(1).unwrap();
+        for _ in 0..2 {
+            device
+                .select_into(there.map(Map::new(|x: u32| x % 1000, "x % 1000u")), &chosen, &mut kept, &mut count)
+                .unwrap();
+            device.sort_into(kept.take(&count), Order::ascending(), &mut sorted).unwrap();
+            device.unique_into(sorted.take(&count), &mut found, &mut distinct).unwrap();
+        }
+        let mut want: Vec<u32> = x.iter().map(|x| x % 1000).filter(|&x| small(x)).collect();
+        want.sort_unstable();
+        want.dedup();
+        let distinct = distinct.to_vec().unwrap()[0] as usize;
+        assert_eq!(found.to_vec().unwrap()[..distinct], want, "{name}");
     }
 }
 

@@ -331,6 +331,6 @@ fn top_k_of_groups_equals_that_of_each_group() {
             "{name}: {many}"
         );
         let twice = device.top_k(there.segments(&offsets), Top::largest(1).in_rows(3)).unwrap_err();
-        assert_eq!(twice.to_string(), "rows of 3 keys are for an input without groups", "{name}");
+        assert_eq!(twice.to_string(), "rows of 3 keys are for a whole input", "{name}");
     }
 }

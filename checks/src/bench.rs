@@ -1,6 +1,6 @@
 //! Timing: repeated runs, their median and spread, and the bandwidth of a plain copy for comparison.
 
-use std::{fs, time::Instant};
+use std::{cell::RefCell, fs, time::Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -180,6 +180,12 @@ pub fn measure(
     Ok(times.pop().expect("one case has one sample"))
 }
 
+/// Times of one benchmark case, as by [`measure`].
+pub fn measure_case(device: &Device, effort: Effort, case: &mut Climb) -> Result<Times> {
+    let mut times = measure_in_turns(device, effort, &mut [case])?;
+    Ok(times.pop().expect("one case has one sample"))
+}
+
 /// Times of several benchmark cases, interleaved, so that drift, such as that of clocks, hits all of them.
 ///
 /// `effort.runs` is the number of runs of each case; `effort.seconds` is the limit for all of them together.
@@ -205,7 +211,10 @@ pub fn measure(
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 pub fn measure_in_turns(device: &Device, effort: Effort, cases: &mut [&mut Climb]) -> Result<Vec<Times>> {
-    let contenders = cases.iter_mut().map(|case| (&mut case.reset as &mut Step, &mut case.run as &mut Step));
+    let cases: Vec<_> = cases.iter_mut().map(|case| RefCell::new(&mut **case)).collect();
+    let steps = cases.iter().map(|case| (|| case.borrow_mut().reset(), || case.borrow_mut().run()));
+    let mut steps: Vec<_> = steps.collect();
+    let contenders = steps.iter_mut().map(|(reset, run)| (reset as &mut Step, run as &mut Step));
     rounds(device, effort, &mut contenders.collect::<Vec<_>>())
 }
 
@@ -298,16 +307,16 @@ pub type Prepare = dyn Fn(&Device, usize) -> Result<Climb>;
 ///
 /// ```
 /// use oclprim::{Device, ElementType, op::Sum};
-/// use oclprim_checks::{bench::{Bench, Effort, measure}, ladder::Climb};
+/// use oclprim_checks::{bench::{Bench, Effort, measure_case}, ladder::Climb};
 ///
 /// let bench = Bench::new("sum", ElementType::U32, |n| 4 * n as u64, |device, n| {
 ///     let data = (device.clone(), device.filled(n, 1u32)?);
 ///     Ok(Climb::new(data, |_| Ok(()), |(device, x)| device.reduce(&*x, Sum).map(drop), |_| Ok(())))
 /// });
 /// let device = Device::best()?.profiled()?;
-/// let case = (bench.prepare)(&device, 10_000)?;
+/// let mut case = (bench.prepare)(&device, 10_000)?;
 /// let effort = Effort { warm_up: 1, runs: 3, ..Effort::default() };
-/// let times = measure(&device, effort, case.reset, case.run)?;
+/// let times = measure_case(&device, effort, &mut case)?;
 /// println!("{}: {:.2} GB/s", bench.form, times.device.bandwidth((bench.bytes)(10_000)));
 /// # Ok::<(), oclprim::Error>(())
 /// ```

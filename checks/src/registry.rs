@@ -77,6 +77,7 @@ pub const A_FORM_OF_EACH_KERNEL: &[&str] = &[
     "count",
     "statistics",
     "by vector sum",
+    "by vector sum in groups",
     "sum of segments",
     "arg-min by key",
     "min-max of segments",

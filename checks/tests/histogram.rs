@@ -69,9 +69,9 @@ fn b10_the_timed_run_includes_the_merge() {
         let device = (name, device.profiled().unwrap());
         let Some(step) = step(&device, &request(5000, 200), "v3_local + v3_merge") else { continue };
         let mut case = (step.prepare)(&device.1).unwrap();
-        (case.reset)().unwrap();
+        case.reset().unwrap();
         device.1.take_timings().unwrap();
-        (case.run)().unwrap();
+        case.run().unwrap();
         let kernels: Vec<_> = device.1.take_timings().unwrap().iter().map(|timing| timing.name).collect();
         assert_eq!(kernels, ["v3_local", "v3_merge"], "{}", device.0);
     }

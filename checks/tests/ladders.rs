@@ -16,9 +16,9 @@ use oclprim_checks::{
 fn run_step(step: &Rung, device: &Device) -> Result<(), Failure> {
     let mut case = (step.prepare)(device)?;
     for _ in 0..2 {
-        (case.reset)()?;
-        (case.run)()?;
-        (case.verify)()?;
+        case.reset()?;
+        case.run()?;
+        case.verify()?;
     }
     Ok(())
 }

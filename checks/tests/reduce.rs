@@ -12,7 +12,7 @@ use oclprim::{
     tuning::Primitive,
 };
 use oclprim_checks::{
-    bench::{Effort, measure},
+    bench::{Effort, measure_case},
     check::{Failure, data::Rng, exact_sum, poison, sum_bound},
     ladder::{Request, Rung},
     registry,
@@ -182,12 +182,12 @@ fn b9_verification_fails_before_a_run() {
     for (name, device) in common::devices() {
         for step in steps(&device, 1000, None) {
             let mut case = (step.prepare)(&device).unwrap();
-            (case.reset)().unwrap();
-            assert!(matches!((case.verify)(), Err(Failure::Mismatch(_))), "{name}: {} before it ran", step.name);
-            (case.run)().unwrap();
-            (case.verify)().unwrap();
-            (case.reset)().unwrap();
-            assert!(matches!((case.verify)(), Err(Failure::Mismatch(_))), "{name}: {} after a reset", step.name);
+            case.reset().unwrap();
+            assert!(matches!(case.verify(), Err(Failure::Mismatch(_))), "{name}: {} before it ran", step.name);
+            case.run().unwrap();
+            case.verify().unwrap();
+            case.reset().unwrap();
+            assert!(matches!(case.verify(), Err(Failure::Mismatch(_))), "{name}: {} after a reset", step.name);
         }
     }
 }
@@ -199,15 +199,15 @@ fn b10_timed_runs_repeat_and_include_the_second_stage() {
         let device = device.profiled().unwrap();
         let step = steps(&device, 5000, None).into_iter().find(|step| step.name == "smem").unwrap();
         let mut case = (step.prepare)(&device).unwrap();
-        (case.reset)().unwrap();
+        case.reset().unwrap();
         device.take_timings().unwrap();
-        (case.run)().unwrap();
+        case.run().unwrap();
         let kernels: Vec<_> = device.take_timings().unwrap().iter().map(|timing| timing.name).collect();
         assert_eq!(kernels.first(), Some(&"smem"), "{name}");
         assert_eq!(kernels.last(), Some(&"reduce_tiles"), "{name}");
         let mut effort = Effort::default();
         (effort.warm_up, effort.runs, effort.seconds) = (1, 5, 10.0);
-        assert_eq!(measure(&device, effort, case.reset, case.run).unwrap().device.runs, 5, "{name}");
+        assert_eq!(measure_case(&device, effort, &mut case).unwrap().device.runs, 5, "{name}");
     }
 }
 

@@ -379,13 +379,15 @@ INLINED void publish_exact(
     merge_replicas(words, REPLICAS, merged);
     carry_exact(merged, EXACT_WORDS, 1);
     carry_exact(merged, EXACT_WORDS, 1);
+    // Read before the loop: with `take(count)`, PoCL could lose a branch that comes first after a barrier.
+    const uint all_marks = *marks;
     for (uint i = get_local_id(0); i < EXACT_WORDS; i += WG) {
         if (merged[i] != 0) {
             atomic_add(sums + i, merged[i]);
         }
     }
-    if (get_local_id(0) == 0 && *marks != 0) {
-        atomic_or(sums + EXACT_WORDS, (int)*marks);
+    if (get_local_id(0) == 0 && all_marks != 0) {
+        atomic_or(sums + EXACT_WORDS, (int)all_marks);
     }
 }
 

@@ -1,6 +1,6 @@
 // Shared parts of the kernels of sort.cl: options, digits, passes, parts of the keys, and values.
 //
-// Needs types.cl, subgroup.cl and keys.cl.
+// Needs types.cl, subgroup.cl, keys.cl and length.cl.
 
 // VALUE_BYTES == 0: there are no values.
 #ifndef VALUE_BYTES
@@ -179,8 +179,15 @@ INLINED uint count_parts(__global const uchar* scratch, const uint groups) { ret
 INLINED part_t find_part(__global const uchar* scratch, const uint group, const uint tiles, const OFFSET_T n)
 {
     part_t part;
+#ifdef LENGTH_T
+    // The work-groups divide the tiles of the n keys among them. The last parts may have none.
+    const OFFSET_T own = n / TILE + (n % TILE != 0), groups = get_num_groups(0);
+    const OFFSET_T share = (own + groups - 1) / groups * TILE;
+    part.begin = min(n, group * share);
+#else
     const OFFSET_T share = (OFFSET_T)tiles * TILE;
     part.begin = group * share;
+#endif
     part.end = part.begin + min(share, n - part.begin);
     part.origin = 0;
     part.first = 0;

@@ -29,6 +29,7 @@
 #include "lib/op.cl"
 #include "lib/subgroup.cl"
 #include "lib/spine.cl"
+#include "lib/length.cl"
 
 #ifndef CLASSES
 #define CLASSES 1
@@ -86,7 +87,7 @@
 #endif
 
 // The kernels' parameters. OUTPUT_ARGS initialises `Outputs` from OUTPUT_PARAMS.
-#define INPUT_PARAMS __global const T *in_base, const ulong in_offset, const OFFSET_T n CAPTURED_PARAMS
+#define INPUT_PARAMS __global const T *in_base, const ulong in_offset, LENGTH_PARAMS CAPTURED_PARAMS
 #ifdef MOVE
 #define MOVE_PARAMS , __global T *out_base, const ulong out_offset, const ulong out_room
 #define MOVE_ARGS out_base, out_offset, out_room
@@ -141,6 +142,12 @@
 #endif
 #define OUTPUT_PARAMS MOVE_PARAMS VALUE_PARAMS PLACES_PARAMS LENGTHS_PARAMS RECORDS_PARAMS
 #define OUTPUT_ARGS MOVE_ARGS, VALUE_ARGS, PLACES_ARGS, LENGTHS_ARGS, RECORDS_ARGS
+
+// Vectors of a work-item in a tile, except on CPU drivers; even.
+#ifndef ROWS
+#define ROWS 4
+#endif
+#define TILE (WG * ROWS * VEC)
 
 // Pointers to the outputs. Those of outputs that the options leave out are null.
 typedef struct {
@@ -199,7 +206,7 @@ static inline void output_offsets(
     at[0] = before[0];
     if (NON_TRIVIAL) {
         // Each run that begins before the tile ends before it, except one that crosses the tile's start.
-        at[1] = at[0] - (base > 0 && equal(x[base - 1], x[base]) ? 1 : 0);
+        at[1] = at[0] - (base > 0 && base < n && equal(x[base - 1], x[base]) ? 1 : 0);
     } else if (REVERSED) {
         at[1] = n - (base - before[0]);
     } else if (CLASSES == 2) {
@@ -209,6 +216,14 @@ static inline void output_offsets(
         at[2] = all[0] + all[1] + (base - before[0] - before[1]);
     }
 }
+
+// With LENGTH_T the arguments `tiles` and `share` are those of the capacity. OWN_TILES: the tiles of n elements. On CPU
+// drivers these are all tiles, and each has an equal share of the elements.
+#if defined(LENGTH_T) && WG != 1
+#define OWN_TILES (n / TILE + (n % TILE != 0))
+#else
+#define OWN_TILES tiles
+#endif
 
 // The entries of the multi-level scan: a count for each tile. With NEEDS_ALL there is one more, whose exclusive prefix
 // is the sum of all.

@@ -38,17 +38,18 @@ KERNEL void select_run_ends(
 #elif LENGTHS
 // A tile's last run ends where the first run of a later tile begins, or at n.
 KERNEL void select_last_runs(
-    __global const ulong* scratch, const ulong records_at, const OFFSET_T tiles, const ulong n,
+    __global const ulong* scratch, const ulong records_at, const OFFSET_T tiles, LENGTH_PARAMS,
     __global PLACE* lengths_base, const ulong lengths_offset, const ulong room)
 {
+    TAKE_LENGTH
     __global const ulong* records = scratch + records_at;
-    for (OFFSET_T tile = get_global_id(0); tile < tiles; tile += get_global_size(0)) {
+    for (OFFSET_T tile = get_global_id(0); tile < OWN_TILES; tile += get_global_size(0)) {
         const ulong heads = RECORD(records, tile)[0];
         if (heads == (tile == 0 ? 0ul : RECORD(records, tile - 1)[0]) || heads > room) {
             continue;
         }
         // The first tile with more than `heads` heads up to its end.
-        OFFSET_T low = tile + 1, high = tiles;
+        OFFSET_T low = tile + 1, high = OWN_TILES;
         while (low < high) {
             const OFFSET_T middle = low + (high - low) / 2;
             if (RECORD(records, middle)[0] > heads) {
@@ -57,7 +58,7 @@ KERNEL void select_last_runs(
                 low = middle + 1;
             }
         }
-        const ulong end = low < tiles ? RECORD(records, low)[1] : n;
+        const ulong end = low < OWN_TILES ? RECORD(records, low)[1] : n;
         lengths_base[lengths_offset + heads - 1] = (PLACE)(end - RECORD(records, tile)[2]);
     }
 }

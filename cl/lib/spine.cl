@@ -31,8 +31,10 @@
 // Tree scan of `count` partials, a power of two. Their aggregate goes to total[0]; the rest of `total` is overwritten.
 static inline void tree_scan(Partial* total, Partial* prefix, uint count)
 {
+    // Mesa 25 loses a struct that a function returns into an element of an array.
+    const Partial identity = identity_partial();
     for (uint k = 0; k < count; k++) {
-        prefix[k] = identity_partial();
+        prefix[k] = identity;
     }
     for (uint d = 1; d < count; d *= 2) {
         for (uint q = 0; q < count; q += 2 * d) {
@@ -55,9 +57,10 @@ static inline void scan_level(
     const OFFSET_T own = group * 32;
     if (own < count) {
         __global Partial* p = aggregates + first + own;
+        const Partial identity = identity_partial();
         Partial total[32], prefix[32];
         for (uint k = 0; k < 32; k++) {
-            total[k] = identity_partial();
+            total[k] = identity;
             if (own + k + 1 < count) {
                 total[k] = LOAD_PARTIAL(p[k]);
             }
@@ -77,11 +80,12 @@ static inline void scan_level(
 // The exclusive prefix of entry `index` of `count` of level 0, after scan_level() of all levels.
 static inline A exclusive_prefix(__global const Partial* aggregates, OFFSET_T index, OFFSET_T count, A initial)
 {
+    const Partial identity = identity_partial();
     Partial own[LEVELS];
     A prefix = initial;
     OFFSET_T at = 0;
     for (uint level = 0; level < LEVELS; level++) {
-        own[level] = identity_partial();
+        own[level] = identity;
         if (count > 1) {
             own[level] = LOAD_PARTIAL(aggregates[at + index]);
             at += count;

@@ -4,6 +4,7 @@
 
 #include "lib/types.cl"
 #include "lib/keys.cl"
+#include "lib/length.cl"
 
 #ifndef WG
 #define WG 256
@@ -121,7 +122,7 @@ typedef struct {
 // bytes. A part is a range of `share` positions, a multiple of TILE. region.s0 is the size of a row's scratch in bytes;
 // s1 to s7 are the byte offsets of its regions, in the order of `Row`.
 #define ROW_PARAMS                                                                                                     \
-    __global const KEY *in_base, const ulong in_offset, const OFFSET_T len, const ulong stride,                        \
+    __global const KEY *in_base, const ulong in_offset, LENGTH_PARAMS, const ulong stride,                             \
         __global uchar *scratch, const ulong8 region, const uint rows, const uint parts, const OFFSET_T share,         \
         const WORD flip, const WORD always
 
@@ -324,6 +325,11 @@ INLINED void find_digit(
     }
     ulong2 total;
     ulong before = exclusive_prefix((ulong2)(sum, 0), sums, totals, &total).x;
+#ifdef LENGTH_T
+    if (need == 0 && get_local_id(0) == 0) {
+        found[0] = found[1] = found[2] = 0;
+    }
+#endif
     if (need > before && need <= before + sum) {
         uint o = 0;
         while (o + 1 < OWN && need > before + own[o]) {
@@ -355,6 +361,14 @@ INLINED void append_digit(
     *need -= found[1];
     sync_shared();
 }
+
+// With LENGTH_T there is one row, and the number of its keys is in memory (lib/length.cl). If it is below k, all keys are
+// selected.
+#ifdef LENGTH_T
+#define AT_MOST_N(k) min(k, (ulong)n)
+#else
+#define AT_MOST_N(k) (k)
+#endif
 
 // Returns the rank of the wanted key of a row, from 1 on: k if `given` is 0, else ranks[given - 1 + row] + 1.
 INLINED ulong rank_of_row(ulong k, __global const ulong* ranks, uint given, ulong row)

@@ -14,7 +14,7 @@ use comfy_table::Cell;
 use indicatif::{ProgressBar, ProgressStyle};
 use oclprim::{Device, DeviceInfo, DeviceType, ElementType, Tuning, tuning::Primitive};
 use oclprim_checks::{
-    bench::{Effort, Sample, Times, copy_roof, measure},
+    bench::{Effort, Sample, Times, copy_roof, measure_case},
     check::Failure,
     registry,
 };
@@ -323,8 +323,8 @@ fn measured(
     effort: Effort,
 ) -> oclprim::Result<Measured> {
     let mut prepared = (bench.prepare)(device, n)?;
-    let times = measure(device, effort, &mut prepared.reset, &mut prepared.run)?;
-    Ok((times, (prepared.verify)()))
+    let times = measure_case(device, effort, &mut prepared)?;
+    Ok((times, prepared.verify()))
 }
 
 /// The text of a failure.

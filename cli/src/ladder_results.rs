@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use oclprim::{Device, DeviceInfo};
 use oclprim_checks::{
-    bench::{Effort, Sample, cache_bytes, copy_roof, measure},
+    bench::{Effort, Sample, cache_bytes, copy_roof, measure_case},
     check::Failure,
     ladder::{Model, Request, Rung},
 };
@@ -73,11 +73,11 @@ impl Step {
         }
         let measured = (rung.prepare)(device).map_err(Failure::from).and_then(|mut prepared| {
             // A comparison before the timed runs keeps a wrong kernel from running again and again.
-            (prepared.reset)()?;
-            (prepared.run)()?;
-            (prepared.verify)()?;
-            let sample = measure(device, effort, &mut prepared.reset, &mut prepared.run)?.device;
-            (prepared.verify)()?;
+            prepared.reset()?;
+            prepared.run()?;
+            prepared.verify()?;
+            let sample = measure_case(device, effort, &mut prepared)?.device;
+            prepared.verify()?;
             Ok(sample)
         });
         match measured {

@@ -350,9 +350,9 @@ impl Site<'_> {
     /// Prepares an operation with a variant, and compares its result with the CPU's.
     fn verified(&self, bench: &Bench, chosen: &Chosen) -> Result<Climb, Lost> {
         let mut prepared = (bench.prepare)(&self.variant(chosen)?, self.elements(bench))?;
-        (prepared.reset)()?;
-        (prepared.run)()?;
-        match (prepared.verify)() {
+        prepared.reset()?;
+        prepared.run()?;
+        match prepared.verify() {
             Ok(()) => Ok(prepared),
             Err(Failure::Error(error)) => Err(error.into()),
             Err(failure) => Err(Lost::Wrong(format!("{}: {}", bench.form, failure_text(failure)))),
@@ -505,7 +505,7 @@ impl Site<'_> {
         /// The largest number of elements to try.
         const FEW: usize = 1 << 12;
         let n = self.elements(bench).min(FEW);
-        let done = (bench.prepare)(self.device, n).and_then(|mut prepared| (prepared.run)());
+        let done = (bench.prepare)(self.device, n).and_then(|mut prepared| prepared.run());
         done.is_err_and(|error| error.kind() == ErrorKind::Unsupported)
     }
 }

@@ -351,6 +351,17 @@ fn scans(u: &mut Unstructured, given: &Given) -> Result<()> {
     let segmented = form.heads.is_some();
     let promised = if segmented { scan::gpu::segments_scratch_bytes } else { scan::gpu::scratch_bytes };
     assert!(plan.scratch_bytes <= promised(n, element, acc), "{plan:?}");
+
+    let (size, source) = (1 + n % 64, form.source.clone());
+    let structs = scan::by::gpu::Form { source, size, needs_fp64: false, reversed: form.reversed, heads };
+    if let Some(plan) = accepted(scan::by::gpu::plan(n, &structs, true, caps, wide)) {
+        let local = if plan.work_group > 1 { scan::by::lanes(size) * size } else { 0 };
+        given.fits(&plan, plan.max_groups, plan.work_group, local);
+        given.covers(&plan, plan.tiles, scan::by::lanes(size) * scan::by::RUN, n);
+        assert!(plan.tiles == 1 || plan.totals_bytes >= plan.tiles * size, "{plan:?}");
+        let ranks = if offsets { (plan.tiles + 1) * if wide { 8 } else { 4 } } else { 0 };
+        apart(&plan, &[(0, plan.totals_bytes), (plan.totals_bytes, ranks)], plan.scratch_bytes);
+    }
     Ok(())
 }
 

@@ -406,5 +406,14 @@ fn device_type(input: &DeriveInput) -> Result<Tokens> {
                 Self { #(#made),* }
             }
         }
+
+        impl ::oclprim::source::Item for #name {
+            fn components(all: &mut ::std::vec::Vec<::oclprim::once::Component>) {
+                all.push(::oclprim::once::component::<Self>());
+            }
+        }
+        impl ::oclprim::source::Computed for #name {}
+        impl ::oclprim::source::Returned for #name {}
+        impl ::oclprim::op::Combinable for #name {}
     })
 }

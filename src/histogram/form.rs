@@ -14,7 +14,7 @@ use crate::{
     tuning::{self, Tuned},
 };
 
-pub(super) const TEXT: &str = include_str!("../../cl/histogram.cl");
+pub(super) const TEXT: &str = kernel_text!("histogram.cl");
 
 /// `MAP_EDGES` of `cl/lib/bins.cl`.
 const EDGES: u32 = 3;

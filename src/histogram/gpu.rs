@@ -227,8 +227,7 @@ pub(crate) fn histogram<T: Element, C: Counter>(
     let keep = accumulate == Accumulate::Add;
     let (counts, outside) = (counts.cl(device, keep)?, outside.cl(device, keep)?);
     crate::runtime::apart(&[&*input], &[&counts, &outside])?;
-    apart_from(length.as_ref(), &counts)?;
-    apart_from(length.as_ref(), &outside)?;
+    apart_from(length.as_ref(), &[&counts, &outside])?;
     run(device, &plan, &caps, (input, length.as_ref()), bins.map(), &counts, &outside, keep, scratch)?;
     counts.finish(device)?;
     outside.finish(device)

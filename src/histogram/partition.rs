@@ -17,7 +17,7 @@ use crate::{
 };
 
 const NAME: &str = "histogram_partition.cl";
-const TEXT: &str = include_str!("../../cl/histogram_partition.cl");
+const TEXT: &str = kernel_text!("histogram_partition.cl");
 /// Maximum bytes of scratch, of which each sample of a round takes 2. Scratch is also at most the device's memory divided
 /// by `MEMORY_PART`. H200, 2^28 i32 in 5 Mi bins: 835 GB/s in one round; 737 GB/s in three rounds of 256
 /// MiB.

@@ -214,6 +214,12 @@ pub mod scan {
             pub use crate::scan::axis::gpu::*;
         }
     }
+    pub mod by {
+        pub use crate::scan::by::*;
+        pub mod gpu {
+            pub use crate::scan::by::gpu::*;
+        }
+    }
     pub mod exact {
         pub use crate::scan::exact::*;
     }
@@ -299,8 +305,8 @@ pub mod runtime {
 
 /// The kernels of the ladders.
 pub mod kernels {
-    pub const COPY: &str = include_str!("../../cl/ladder/copy.cl");
-    pub const HISTOGRAM: &str = include_str!("../../cl/ladder/histogram.cl");
-    pub const REDUCE: &str = include_str!("../../cl/ladder/reduce.cl");
-    pub const TRANSPOSE: &str = include_str!("../../cl/ladder/transpose.cl");
+    pub const COPY: &str = kernel_text!("ladder/copy.cl");
+    pub const HISTOGRAM: &str = kernel_text!("ladder/histogram.cl");
+    pub const REDUCE: &str = kernel_text!("ladder/reduce.cl");
+    pub const TRANSPOSE: &str = kernel_text!("ladder/transpose.cl");
 }

@@ -6,7 +6,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../cl/iota.cl");
+const TEXT: &str = kernel_text!("iota.cl");
 
 /// The launch of an iota of n > 0 elements.
 #[derive(Clone, Debug, PartialEq)]

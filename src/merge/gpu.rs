@@ -10,7 +10,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../cl/merge.cl");
+const TEXT: &str = kernel_text!("merge.cl");
 
 /// A merge without its size: order and element sizes.
 #[derive(Clone, Debug)]

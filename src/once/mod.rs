@@ -7,6 +7,8 @@
 mod helpers;
 mod twin;
 
+use std::any::TypeId;
+
 use bytemuck::Pod;
 
 pub use self::twin::*;
@@ -14,6 +16,7 @@ use crate::{
     Device, Element, ElementType,
     op::{CapturingMap, Less, Map, Operator, argument_names},
     rng::Rng,
+    source::load::{Struct, Type},
 };
 
 /// The text of a function or a type in OpenCL C, and what it uses.
@@ -182,6 +185,16 @@ macro_rules! scalars {
 scalars! { @ints i8 "char" i16 "short" i32 "int" i64 "long" u8 "uchar" u16 "ushort" u32 "uint" u64 "ulong" }
 scalars! { @floats f32 u32 "float" false f64 u64 "double" true }
 scalars! { bool "bool" false |a, b| a == b, |kind, _| kind % 2 == 0; }
+
+/// A component of an item: its type in Rust and in OpenCL C.
+pub type Component = (TypeId, Type);
+
+/// The component that a struct is.
+pub fn component<T: SharedType + 'static>() -> Component {
+    let (name, program) = Program::of(T::ITEM);
+    let (definition, size, needs_fp64) = (program.text(), size_of::<T>(), program.fp64);
+    (TypeId::of::<T>(), Type::Struct(Struct { name, definition, size, needs_fp64 }))
+}
 
 /// The operator of a function with `#[operator]`.
 pub fn operator<T: Pod + SharedType, F: Fn(T, T) -> T>(

@@ -5,7 +5,7 @@ use bytemuck::Pod;
 use super::{Code, Determinism, Exact, Monoid, Op, Operator, Sum, monoid, sealed::Sealed};
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::Device;
-use crate::{Element, Error, Float, Result};
+use crate::{Complex, Element, Error, Float, Result};
 
 /// An operator over elements of type `T`, with its usage. It is a built-in operator such as [`Sum`](super::Sum), a
 /// user's [`&Operator`](Operator), or what a method of [`Usage`] returns for one of these.
@@ -58,6 +58,129 @@ pub trait Combine<T: Pod>: Copy + Sealed {
     /// The operator itself, and its usage.
     #[doc(hidden)]
     fn taken(self) -> (Self::Core, Scan<T>);
+}
+
+/// The type of the values that scans and reductions of groups combine: an [`Element`], a complex number, or a struct.
+///
+/// `#[derive(SharedType)]` implements the trait for a struct. For a struct whose text an
+/// [`Operator::of_struct`] has, implement the trait without methods:
+///
+/// ```
+/// use bytemuck::{Pod, Zeroable};
+/// use oclprim::{Device, op::{Combinable, Operator}};
+///
+/// #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+/// #[repr(C)]
+/// struct Span {
+///     from: i32,
+///     to: i32,
+/// }
+/// impl Combinable for Span {}
+///
+/// let hull = Operator::of_struct(
+///     "hull",
+///     "Span",
+///     "typedef struct { int from, to; } Span;",
+///     Span { from: i32::MAX, to: i32::MIN },
+///     |a: Span, b: Span| Span { from: a.from.min(b.from), to: a.to.max(b.to) },
+///     "(Span){ min(a.from, b.from), max(a.to, b.to) }",
+/// );
+/// let spans = [Span { from: 3, to: 5 }, Span { from: -1, to: 2 }];
+/// let hulls = Device::best()?.scan(&spans, &hull)?.to_vec()?;
+/// assert_eq!(hulls, [Span { from: 3, to: 5 }, Span { from: -1, to: 5 }]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an element type, nor a struct for devices",
+    label = "expected `i8`..`i64`, `u8`..`u64`, `f16`, `bf16`, `f32`, `f64`, or a struct",
+    note = "use `u8` (0 and 1) for `bool`, `u64` for `usize`, and `i64` for `isize`",
+    note = "for a struct, write `#[derive(SharedType)]`, with the feature `macros`, or `impl op::Combinable for {Self} {{}}`"
+)]
+pub trait Combinable: Copy + Send + Sync + 'static {
+    /// Calls the visitor's code for elements or for structs.
+    #[doc(hidden)]
+    fn by_type<V: ByType<Self>>(visitor: V) -> V::Output
+    where
+        Self: Pod,
+    {
+        visitor.structs()
+    }
+}
+
+impl<T: Element> Combinable for T {
+    fn by_type<V: ByType<T>>(visitor: V) -> V::Output {
+        visitor.elements()
+    }
+}
+
+impl Combinable for Complex<f32> {}
+impl Combinable for Complex<f64> {}
+
+/// Code that differs between elements and structs.
+#[doc(hidden)]
+pub trait ByType<T: Pod> {
+    type Output;
+
+    fn elements(self) -> Self::Output
+    where
+        T: Element;
+
+    fn structs(self) -> Self::Output;
+}
+
+/// Code for operators over elements, and for a user-defined operator over structs.
+#[doc(hidden)]
+pub trait OfEither<T: Pod>: Sized {
+    type Output;
+
+    fn of_elements(self, op: impl Core<T>) -> Self::Output
+    where
+        T: Element;
+
+    fn of_structs<F: Fn(T, T) -> T + Sync>(self, op: &Operator<T, F>) -> Self::Output;
+}
+
+/// The visitor that calls the code of an [`OfEither`].
+#[doc(hidden)]
+pub struct ByElement<E>(pub E);
+
+impl<T: Combinable + Pod, E: OfEither<T>> Visit<T> for ByElement<E> {
+    type Output = E::Output;
+
+    fn built_in<O: Op<T>>(self, op: O) -> E::Output
+    where
+        T: Element,
+    {
+        self.0.of_elements(op)
+    }
+
+    fn users<F: Fn(T, T) -> T + Sync>(self, op: &Operator<T, F>) -> E::Output {
+        T::by_type(ByUser(self.0, op))
+    }
+
+    fn mean(self) -> E::Output
+    where
+        T: Float,
+    {
+        self.0.of_elements(Mean)
+    }
+}
+
+struct ByUser<'o, T, F, E>(E, &'o Operator<T, F>);
+
+impl<T: Pod, F: Fn(T, T) -> T + Sync, E: OfEither<T>> ByType<T> for ByUser<'_, T, F, E> {
+    type Output = E::Output;
+
+    fn elements(self) -> E::Output
+    where
+        T: Element,
+    {
+        self.0.of_elements(self.1)
+    }
+
+    fn structs(self) -> E::Output {
+        self.0.of_structs(self.1)
+    }
 }
 
 /// Marks operators that reductions and scans take.

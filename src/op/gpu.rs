@@ -8,7 +8,7 @@ use crate::{
     tuning::{self, Tuned},
 };
 
-const TEXT: &str = include_str!("../../cl/reduce_by.cl");
+const TEXT: &str = kernel_text!("reduce_by.cl");
 
 /// The operation and its types, without the number of elements.
 #[derive(Clone, Debug)]

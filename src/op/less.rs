@@ -63,7 +63,7 @@ impl<T: Pod, C: Compare<T>> Compare<T> for &C {
 impl Sealed for Order {}
 
 /// The order of floats in OpenCL C.
-const FLOATS: &str = include_str!("../../cl/lib/floats.cl");
+const FLOATS: &str = kernel_text!("lib/floats.cl");
 
 /// The built-in order, as sorts use it.
 #[diagnostic::do_not_recommend]

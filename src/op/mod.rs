@@ -33,10 +33,10 @@ mod operator;
 use std::borrow::Cow;
 
 pub use combine::{
-    Anywhere, Combine, ForReductions, ForScans, InReductions, InScan, InScans, Leveled, Mean, Own, Usage,
+    Anywhere, Combinable, Combine, ForReductions, ForScans, InReductions, InScan, InScans, Leveled, Mean, Own, Usage,
 };
 #[doc(hidden)]
-pub use combine::{Core, Scan, Visit, in_scan};
+pub use combine::{ByElement, ByType, Core, OfEither, Scan, Visit, in_scan};
 pub use complex::{ComplexOperator, complex_product, complex_sum};
 pub use condition::{
     Condition, EqualTo, Everywhere, ForPartitions, ForSelections, InPartitions, InSelections, NonZero, OfFlags,
@@ -267,17 +267,11 @@ impl MapText {
         self.define(["first_kind", "second_kind"][kind], &arguments, "bool", &self.functions)
     }
 
-    /// The function `name` of these arguments, for sources. `known` has the further functions that the program contains.
-    pub(crate) fn function(
-        &self,
-        name: &str,
-        arguments: &[(ElementType, String)],
-        to: ElementType,
-        known: &mut Vec<String>,
-    ) -> String {
-        let arguments: Vec<String> = arguments.iter().map(|(ty, name)| format!("{} {name}", ty.storage())).collect();
+    /// The function `name` with these parameters, which returns a `to`, for sources. `known` has the further functions
+    /// that the program contains.
+    pub(crate) fn function(&self, name: &str, parameters: &str, to: &str, known: &mut Vec<String>) -> String {
         let functions = if known.contains(&self.functions) { "" } else { &self.functions };
-        let text = self.define(name, &arguments.join(", "), to.storage(), functions);
+        let text = self.define(name, parameters, to, functions);
         if !functions.is_empty() {
             known.push(self.functions.clone());
         }
@@ -369,7 +363,7 @@ impl<F> CapturingMap<F> {
     message = "`{Self}` is not a built-in operator over `{T}`",
     label = "expected `Sum`, `Product`, `Min` or `Max`; for integers also `And`, `Or` or `Xor`"
 )]
-pub trait Op<T: Element>: Combine<T, Use = Anywhere, Core = Self> + Usage + Send + Sync {
+pub trait Op<T: Element>: Combine<T, Use = Anywhere, Core = Self> + Core<T> + Usage + Send + Sync {
     /// The operator as a run-time value.
     const KIND: OpKind;
 

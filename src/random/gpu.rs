@@ -7,7 +7,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../cl/random.cl");
+const TEXT: &str = kernel_text!("random.cl");
 
 /// The properties of a random array that choose its program: element type and range, but neither size nor stream.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,7 +1,14 @@
 //! Arg-min and arg-max: an extreme element and its index.
 
-use super::{End, Extreme, cpu, statistics};
-use crate::{Buffer, Device, Element, Input, Output, Result, Scratch, Source, runtime::Backend, source::Grouped};
+use super::{End, Ends, Extreme, cpu, statistics};
+#[allow(unused_imports, reason = "for the documentation")]
+use crate::Source;
+use crate::{
+    Buffer, Device, Element, Output, Result, Scratch,
+    counted::Firsts,
+    runtime::Backend,
+    source::{Grouped, Sequence},
+};
 
 /// The extremes of groups: segments, runs of equal keys or lines.
 ///
@@ -25,8 +32,9 @@ pub struct Extremes<T: Element> {
     pub indices: Buffer<u64>,
 }
 
-/// An input of [`Device::arg_min`], [`Device::arg_max`] and [`Device::min_max`]: a [`Source`], or groups of one
-/// ([`segments`](Source::segments), [`by_key`](Source::by_key), [`along`](crate::NdView::along)).
+/// An input of [`Device::arg_min`], [`Device::arg_max`] and [`Device::min_max`]: a [`Source`], its first elements [by a
+/// count](Source::take), or groups of it ([`segments`](Source::segments), [`by_key`](Source::by_key),
+/// [`along`](crate::NdView::along)).
 ///
 /// The crate alone implements this trait.
 ///
@@ -44,8 +52,7 @@ pub struct Extremes<T: Element> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no extremes",
     label = "expected a source, or groups of one: `x.segments(&offsets)`, `x.by_key(&keys)`, `view.along(axes)`",
-    note = "a `Vec`, an array or a `Buffer` is passed by reference",
-    note = "for `x.take(&count)`, read the count, which waits, and take that number: the call does not read it on the device"
+    note = "a `Vec`, an array or a `Buffer` is passed by reference"
 )]
 pub trait Extremal: Grouped<Item: Element> {
     /// One extreme of each group: [`Extreme`], or [`Extremes`]; by key, the keys and [`Extremes`].
@@ -73,25 +80,49 @@ pub trait Extremal: Grouped<Item: Element> {
     fn both_into(self, device: &Device, values: Self::Out<'_, Self::Item>, indices: Output<'_, u64>) -> Result<()>;
 }
 
-impl<S: Source<Item: Element>> Extremal for S {
+impl<S: Sequence<Item: Element>> Extremal for S {
     type One = Extreme<S::Item>;
     type Both = statistics::MinMax<S::Item>;
 
     fn one(self, device: &Device, end: End) -> Result<Extreme<S::Item>> {
-        device.arg_reduce(self.held(device)?.input(), end)
+        let (held, count) = self.held_on(device)?;
+        device.arg_reduce((held.input(), count), end)
     }
 
     fn one_into(self, device: &Device, end: End, value: Output<'_, S::Item>, index: Output<'_, u64>) -> Result<()> {
-        device.arg_reduce_into(self.held(device)?.input(), end, value, index, &mut Scratch::new())
+        let (held, count) = self.held_on(device)?;
+        if S::BY_COUNT && held.input().is_empty() {
+            return put(device, &[end.empty()], value, index, end.name());
+        }
+        device.arg_reduce_into((held.input(), count), end, value, index, &mut Scratch::new())
     }
 
     fn both(self, device: &Device) -> Result<statistics::MinMax<S::Item>> {
-        device.min_max_of(self.held(device)?.input())
+        let (held, count) = self.held_on(device)?;
+        device.min_max_of((held.input(), count))
     }
 
     fn both_into(self, device: &Device, values: Output<'_, S::Item>, indices: Output<'_, u64>) -> Result<()> {
-        device.min_max_one(self.held(device)?.input(), values, indices, &mut Scratch::new())
+        let (held, count) = self.held_on(device)?;
+        if S::BY_COUNT && held.input().is_empty() {
+            return put(device, &[End::Min.empty(), End::Max.empty()], values, indices, Ends::Both.name());
+        }
+        device.min_max_one((held.input(), count), values, indices, &mut Scratch::new())
     }
+}
+
+/// Writes the results of no elements, by a count.
+fn put<T: Element>(
+    device: &Device,
+    empty: &[T],
+    values: Output<'_, T>,
+    indices: Output<'_, u64>,
+    what: &str,
+) -> Result<()> {
+    values.expect_len(empty.len(), what)?;
+    indices.expect_len(empty.len(), what)?;
+    device.copy(empty, values)?;
+    device.copy(&[u64::MAX; 2][..empty.len()], indices)
 }
 
 /// # Arg-min and arg-max
@@ -109,8 +140,9 @@ impl Device {
     /// for the number of runs.
     ///
     /// An empty segment has the index `u64::MAX`. Its value is that of a [reduction](Device::reduce) by
-    /// [`Min`](crate::op::Min): the type's highest value. In contrast, an empty input or line is an error: its length is
-    /// known without a wait for the device. Work, scratch and limits of segments:
+    /// [`Min`](crate::op::Min): the type's highest value. In contrast, an empty input or line is an error: its length
+    /// is known without a wait for the device. For the first elements [by a count](Source::take), a count of 0 is an
+    /// error, too. Work, scratch and limits of segments:
     /// [`reduce::segmented::extremes`](crate::reduce::segmented::extremes).
     ///
     /// # Errors
@@ -147,12 +179,14 @@ impl Device {
     /// For [runs of keys](Source::by_key), `values` is a tuple of the keys, the values and the count, as in
     /// [`Device::reduce_into`].
     ///
+    /// If a [count](Source::take) of elements is 0, the results are those of an empty segment.
+    ///
     /// Waits for the result only if an output is a host slice, or if the input has a [gather](Source::gathered). Does
     /// not check the offsets of segments; see [`Device::reduce_into`].
     ///
     /// # Errors
     ///
-    /// Same as [`Device::arg_min`], but without those for the values of offsets.
+    /// Same as [`Device::arg_min`], but without those for the values of offsets and of counts.
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if an output has another number of elements.
     ///
     /// ```
@@ -294,16 +328,19 @@ impl Device {
         input.both_into(self, values.into(), indices.into())
     }
 
-    fn arg_reduce<T: Element>(&self, input: Input<'_, T>, end: End) -> Result<Extreme<T>> {
+    fn arg_reduce<T: Element>(&self, input: Firsts<'_, T>, end: End) -> Result<Extreme<T>> {
         let (mut value, mut index) = ([T::ZERO], [0]);
         self.arg_reduce_into(input, end, (&mut value).into(), (&mut index).into(), &mut Scratch::new())?;
+        if index[0] == u64::MAX {
+            return Err(statistics::of_nothing(end.name()));
+        }
         Ok(Extreme { index: index[0] as usize, value: value[0] })
     }
 
     #[inline(never)]
     fn arg_reduce_into<T: Element>(
         &self,
-        input: Input<'_, T>,
+        (input, count): Firsts<'_, T>,
         end: End,
         value: Output<'_, T>,
         index: Output<'_, u64>,
@@ -319,7 +356,8 @@ impl Device {
                 index.host()?[0] = found.index as u64;
             }
             Backend::OpenCl(device) => {
-                statistics::gpu::extremes(device, statistics::gpu::Find::One(end), input, value, index, scratch)?;
+                let find = statistics::gpu::Find::One(end);
+                statistics::gpu::extremes(device, find, (input, count), value, index, scratch)?;
             }
         }
         Ok(())

@@ -16,7 +16,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../cl/reduce_exact.cl");
+const TEXT: &str = kernel_text!("reduce_exact.cl");
 /// Additions to a word before its carry must be resolved; `MOST_ADDED` of `cl/lib/exact.cl`, which has the proof.
 const MOST_ADDED: usize = 32_766;
 /// Maximum work-groups that add to one accumulator, as `publish_exact` of `cl/lib/exact.cl` explains.

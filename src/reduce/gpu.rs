@@ -15,8 +15,8 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../cl/reduce.cl");
-const SOURCE_TEXT: &str = include_str!("../../cl/reduce_source.cl");
+const TEXT: &str = kernel_text!("reduce.cl");
+const SOURCE_TEXT: &str = kernel_text!("reduce_source.cl");
 /// Bytes of a tile: rows times bytes of a row, as in `cl/reduce.cl` and `cpu.rs`.
 const TILE_BYTES: usize = 16 * 4096;
 
@@ -144,7 +144,7 @@ pub(super) fn reduce(
         _ => input.arriving(device)?,
     };
     let output = output.cl(device, false)?;
-    apart_from(count.as_ref(), &output)?;
+    apart_from(count.as_ref(), &[&output])?;
     let read = Read::Memory(Arriving::new(&input, host));
     run(device, form, empty, (read, count.as_ref()), &output, scratch)?;
     output.finish(device)

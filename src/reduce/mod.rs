@@ -82,6 +82,14 @@ impl End {
         }
     }
 
+    /// The value of no elements.
+    pub(crate) const fn empty<T: Element>(self) -> T {
+        match self {
+            Self::Min => T::HIGHEST,
+            Self::Max => T::LOWEST,
+        }
+    }
+
     /// Returns whether `a` precedes `b`. NaN is first, then the smaller element for `Min`, the larger for `Max`; -0
     /// equals +0.
     pub fn before<T: Element>(self, a: T, b: T) -> bool {
@@ -375,7 +383,7 @@ impl Device {
     /// count. Elements after the last run do not change.
     ///
     /// Waits for the result only if an output is a host slice, or if the input has a [gather](Source::gathered). The
-    /// [mean](crate::op::Mean) of a whole input also waits.
+    /// [mean](crate::op::Mean) of a whole input also waits, and so does a reduction of structs by key.
     ///
     /// Does not check the offsets of segments; [`Device::check_segments`] does. An offset beyond the input counts as
     /// its end. If an offset is beyond the next one, results are unspecified. Reads and writes stay in bounds for any
@@ -515,7 +523,7 @@ fn reduce_source<T: Element>(
     output.expect_len(1, "reduce")?;
     let (load, output) = (Load::of(source, device)?, output.cl(device, false)?);
     let (n, count) = load.length(device, n, count)?;
-    apart_from(count.as_ref(), &output)?;
+    apart_from(count.as_ref(), &[&output])?;
     let length = (n, count.as_ref());
     load.run(device, source, n, &mut || gpu::reduce_load(device, form, empty, &load, length, &output, scratch))?;
     output.finish(device)

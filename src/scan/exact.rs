@@ -22,8 +22,8 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../cl/scan_exact.cl");
-const WIDE_TEXT: &str = include_str!("../../cl/scan_exact_wide.cl");
+const TEXT: &str = kernel_text!("scan_exact.cl");
+const WIDE_TEXT: &str = kernel_text!("scan_exact_wide.cl");
 /// Elements of a tile, and records of a group; as in `cl/lib/exact_scan.cl`.
 const TILE: usize = 4096;
 const LEVEL: usize = 64;

@@ -2,10 +2,12 @@
 
 use std::ops::Range;
 
+use bytemuck::Pod;
+
 use super::{Scan, cpu};
 use crate::{
     Element, ElementType, Result, Scratch,
-    counted::{ClCount, Count, apart_from, length, with_length},
+    counted::{self, ClCount, Count, arriving, length, with_length},
     lookback::{SPINS, TICKET_BYTES, levels},
     op::{Code, Monoid, Op, monoid},
     runtime::{
@@ -16,7 +18,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../cl/scan.cl");
+const TEXT: &str = kernel_text!("scan.cl");
 
 /// Bytes of local memory that segments add to a scan. They are a bit for each byte of a tile, a word for each work-item,
 /// and 8 bytes for each aggregate.
@@ -80,6 +82,63 @@ impl Form {
     }
 }
 
+/// A scan of elements, or of structs.
+pub(crate) trait Operation {
+    /// Bytes of an element.
+    fn size(&self) -> usize;
+
+    fn reversed(&self) -> bool;
+
+    /// The launches of a scan with at least one result, as of [`plan`].
+    fn plan(&self, outputs: usize, aligned: [bool; 2], caps: &Tuned, wide: bool) -> Result<Plan>;
+
+    /// Elements that a launch may take before later ones arrive: a tile, or all `n`. Kernels of segments have one launch.
+    fn unit(&self, n: usize) -> usize {
+        n
+    }
+
+    /// The scan of as many elements as a count says; `None` if it takes no count.
+    fn of_count(&self, _: &ClCount) -> Option<Form> {
+        None
+    }
+
+    /// Returns whether a count is the number of elements.
+    fn counts(&self) -> bool {
+        false
+    }
+}
+
+impl Operation for Form {
+    fn size(&self) -> usize {
+        self.element.size()
+    }
+
+    fn reversed(&self) -> bool {
+        self.reversed
+    }
+
+    fn plan(&self, outputs: usize, aligned: [bool; 2], caps: &Tuned, wide: bool) -> Result<Plan> {
+        plan(outputs, self, aligned, caps, wide)
+    }
+
+    fn unit(&self, n: usize) -> usize {
+        if self.reversed || self.heads.is_some() { n } else { tile(self.element) }
+    }
+
+    fn of_count(&self, count: &ClCount) -> Option<Form> {
+        Some(self.counted(count))
+    }
+
+    fn counts(&self) -> bool {
+        self.count.is_some()
+    }
+}
+
+/// Returns whether vectors are aligned. A reversed scan has its first vector at the end of the input, which a count moves.
+fn ends_or_starts_aligned(operation: &dyn Operation, place: &ClInput) -> bool {
+    if operation.reversed() { !operation.counts() && place.ends_aligned() } else { place.aligned() }
+}
+
 /// The initial value, as the bytes of an accumulator and of an output, and whether the scan is inclusive.
 pub struct Start {
     acc: Vec<u8>,
@@ -94,9 +153,14 @@ impl Start {
         Self { acc, out, inclusive: kind.initial.is_none() }
     }
 
-    /// Writes the results of an empty input: the initial value.
+    pub(super) fn of_struct<T: Pod>(identity: T, kind: Scan<T>) -> Self {
+        let initial = bytemuck::bytes_of(&kind.initial.unwrap_or(identity)).to_vec();
+        Self { acc: initial.clone(), out: initial, inclusive: kind.initial.is_none() }
+    }
+
+    /// Writes the result of an empty input, the initial value, if there is room for it.
     pub(super) fn fill(&self, device: &ClDevice, out: &ClInput) -> Result<()> {
-        device.fill(out.mem(), out.byte_offset(), out.len() * self.out.len(), &self.out)
+        if out.len() == 0 { Ok(()) } else { out.set(device, &self.out) }
     }
 
     /// Adds the accumulator and the flag as kernel arguments.
@@ -121,6 +185,53 @@ pub struct Plan {
     pub look_back: bool,
     /// True if look-back can reuse the status words of an earlier launch, since the kernel uses no atomic tile counter.
     pub keeps_words: bool,
+}
+
+impl Plan {
+    /// Launches without look-back. A partial has `bytes` bytes; `group` is the work-group and the maximum number of
+    /// work-groups.
+    pub(super) fn of_two_reads(
+        program: ProgramSpec,
+        tiles: usize,
+        bytes: usize,
+        (work_group, max_groups): (usize, usize),
+        heads: Option<Heads>,
+        wide: bool,
+    ) -> Self {
+        let totals_bytes = (levels(tiles).map(|(_, count)| count).sum::<usize>() * bytes).next_multiple_of(8);
+        let scratch_bytes = totals_bytes + ranks_bytes(tiles, heads, wide);
+        Self {
+            program,
+            tiles,
+            max_groups,
+            work_group,
+            wide,
+            totals_bytes,
+            scratch_bytes,
+            look_back: false,
+            keeps_words: false,
+        }
+    }
+}
+
+/// Bytes of the ranks of tiles among the offsets of segments.
+fn ranks_bytes(tiles: usize, heads: Option<Heads>, wide: bool) -> usize {
+    if matches!(heads, Some(Heads::Offsets(_))) { (tiles + 1) * if wide { 8 } else { 4 } } else { 0 }
+}
+
+/// The program with the options of segment heads.
+pub(super) fn with_heads(program: ProgramSpec, heads: Option<Heads>) -> ProgramSpec {
+    match heads {
+        None => program,
+        Some(Heads::Keys(key)) => {
+            let infinity = key.infinity().map(|bits| format!("-DINFINITY_BITS={bits:#x}"));
+            let program = program.flag("BY_KEYS", true).define("KEY", tuning::unit_type(key.size()));
+            program.define("KEY_BYTES", key.size()).with(infinity)
+        }
+        Some(Heads::Flags) => program.flag("BY_FLAGS", true),
+        Some(Heads::Offsets(offset)) => program.flag("BY_OFFSETS", true).define("S", offset.storage()),
+        Some(Heads::Rows) => program.flag("BY_ROWS", true),
+    }
 }
 
 /// Elements of a tile.
@@ -174,17 +285,7 @@ pub fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Tuned, wide:
         .flag("EXACT", form.exact)
         // Oclgrind treats vectors that were stored to private memory as uninitialised.
         .flag("VECTORS", !form.exact && !segmented && caps.class == DeviceClass::Cpu && !caps.checker);
-    let program = match form.heads {
-        None => program,
-        Some(Heads::Keys(key)) => {
-            let infinity = key.infinity().map(|bits| format!("-DINFINITY_BITS={bits:#x}"));
-            let program = program.flag("BY_KEYS", true).define("KEY", tuning::unit_type(key.size()));
-            program.define("KEY_BYTES", key.size()).with(infinity)
-        }
-        Some(Heads::Flags) => program.flag("BY_FLAGS", true),
-        Some(Heads::Offsets(offset)) => program.flag("BY_OFFSETS", true).define("S", offset.storage()),
-        Some(Heads::Rows) => program.flag("BY_ROWS", true),
-    };
+    let program = with_heads(program, form.heads);
     let program = with_length(program, form.count).operator(&form.source);
     let aside = params.aside && look_back && segmented && aligned[0] && form.element.size() >= 4;
     // The limits let as many work-groups as possible run on a multiprocessor, since the others run while one waits.
@@ -200,8 +301,6 @@ pub fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Tuned, wide:
     let program = program.flag("ASIDE", aside).with(limit);
     let tiles = outputs.div_ceil(tile(form.element));
     let totals_bytes = totals_bytes(tiles, form.acc, segmented, look_back).next_multiple_of(8);
-    let ranks_bytes =
-        if matches!(form.heads, Some(Heads::Offsets(_))) { (tiles + 1) * if wide { 8 } else { 4 } } else { 0 };
     Ok(Plan {
         program,
         tiles,
@@ -209,7 +308,7 @@ pub fn plan(outputs: usize, form: &Form, aligned: [bool; 2], caps: &Tuned, wide:
         work_group: params.work_group,
         wide,
         totals_bytes,
-        scratch_bytes: totals_bytes + ranks_bytes,
+        scratch_bytes: totals_bytes + ranks_bytes(tiles, form.heads, wide),
         look_back,
         keeps_words: params.shuffles && caps.sub_group.backend == SubGroupBackend::Ptx,
     })
@@ -255,7 +354,7 @@ struct Job<'j> {
 /// takes as many elements as the count says, and the results of the others keep their values.
 pub(crate) fn scan(
     device: &ClDevice,
-    form: &Form,
+    operation: &dyn Operation,
     start: &Start,
     (input, starts): (Arriving<'_>, Starts<&ClInput>),
     count: Option<&ClCount>,
@@ -266,10 +365,10 @@ pub(crate) fn scan(
     if n == 0 {
         return start.fill(device, out);
     }
-    let counted = count.map(|count| form.counted(count));
-    let form = counted.as_ref().unwrap_or(form);
-    let caps = device.capabilities_for(Primitive::Scan, form.element.size(), n)?;
-    let aligned = |place: &ClInput| ends_or_starts_aligned(form, place);
+    let counted = count.and_then(|count| operation.of_count(count));
+    let operation = counted.as_ref().map_or(operation, |form| form);
+    let caps = device.capabilities_for(Primitive::Scan, operation.size(), n)?;
+    let aligned = |place: &ClInput| ends_or_starts_aligned(operation, place);
     // Offsets are not read in vectors, so one program serves all alignments.
     let (heads_aligned, most) = match starts {
         Starts::Beside(heads) => (aligned(heads), outputs),
@@ -277,20 +376,14 @@ pub(crate) fn scan(
         Starts::None | Starts::Every(_) => (true, outputs),
     };
     let aligned = [aligned(&input) && aligned(out), heads_aligned];
-    let plan = plan(outputs, form, aligned, &caps, device.wide(most))?;
+    let plan = operation.plan(outputs, aligned, &caps, device.wide(most))?;
     let memory = scratch.cl(device, plan.scratch_bytes)?;
     let job = Job { device, plan: &plan, start, input: Read::Memory(input), out, starts, count, memory };
     if let Starts::Offsets(offsets) = starts {
         job.ranks(offsets)?;
     }
-    // A tile waits only for earlier tiles, so it may run before later elements arrive. Kernels of segments have one launch.
-    let unit = if form.reversed || form.heads.is_some() { n } else { tile(form.element) };
-    if plan.look_back { job.look_back(unit) } else { job.reduce_then_scan() }
-}
-
-/// Returns whether vectors are aligned. A reversed scan has its first vector at the end of the input, which a count moves.
-fn ends_or_starts_aligned(form: &Form, place: &ClInput) -> bool {
-    if form.reversed { form.count.is_none() && place.ends_aligned() } else { place.aligned() }
+    // A tile waits only for earlier tiles, so it may run before later elements arrive.
+    if plan.look_back { job.look_back(operation.unit(n)) } else { job.reduce_then_scan() }
 }
 
 /// Scans the `n` elements of a source to `out`, as [`scan`] does.
@@ -319,7 +412,7 @@ pub(super) fn scan_load(
 /// [`scan`] with arguments in any memory.
 pub(crate) fn scan_any(
     device: &ClDevice,
-    form: &Form,
+    operation: &dyn Operation,
     start: &Start,
     (input, starts): (AnyInput<'_>, Starts<AnyInput<'_>>),
     count: Option<Count<'_>>,
@@ -339,15 +432,14 @@ pub(crate) fn scan_any(
         }
         Starts::Every(len) => Starts::Every(len),
     };
-    let count = count.map(|count| count.cl(device)).transpose()?;
-    let (input, host) = if count.is_some() { (input.cl(device)?, None) } else { input.arriving(device)? };
+    let (input, host) = arriving(device, input, count)?;
     let output = output.cl(device, count.is_some())?;
     apart(&[&input], &[&output])?;
-    apart_from(count.as_ref(), &output)?;
+    let count = counted::on_device(device, count, &[&output])?;
     if let Starts::Beside(given) | Starts::Offsets(given) = starts {
         apart(&[given], &[&output])?;
     }
-    scan(device, form, start, (Arriving::new(&input, host), starts), count.as_ref(), &output, scratch)?;
+    scan(device, operation, start, (Arriving::new(&input, host), starts), count.as_ref(), &output, scratch)?;
     output.finish(device)
 }
 

@@ -20,10 +20,13 @@
 //! The order within a tile and across tiles is Sklansky's tree (1960). Its depth is log n, so the errors of floats also
 //! grow with log n. The CPU uses the same order.
 //!
+//! A user-defined operator over structs has its own kernels: [`by`].
+//!
 //! A scan with [`Determinism::Exact`] is reduce-then-scan with exact accumulators, on every device: two reads and one
 //! write.
 
 pub mod axis;
+pub mod by;
 #[doc(hidden)]
 pub(crate) mod cpu;
 #[doc(hidden)]
@@ -35,10 +38,12 @@ pub mod segmented;
 #[doc(hidden)]
 pub use crate::op::{Scan, in_scan};
 
+use bytemuck::Pod;
+
 use crate::{
-    Buffer, Determinism, Device, Element, Error, Input, Integer, Output, Result, Scratch, Source,
+    Buffer, Determinism, Device, Element, Error, Float, Input, Integer, Output, Result, Scratch, Source,
     counted::{Count, apart_from},
-    op::{Code, Combine, Core, ForScans, Monoid, Op, Operator, Sum, Usage, Visit, monoid},
+    op::{ByType, Code, Combinable, Combine, Core, ForScans, Monoid, Op, Operator, Sum, Usage, Visit, monoid},
     runtime::{Backend, apart},
     source::{self, Counted, Erased, Expression, Grouped, Narrow, Wide, load::Load},
 };
@@ -56,7 +61,7 @@ impl<T> Scan<T> {
     /// Returns an error unless `output` has `n` elements, or `n + 1` for an exclusive scan.
     fn expect_outputs(&self, n: usize, output: &Output<'_, T>) -> Result<()>
     where
-        T: Element,
+        T: Pod,
     {
         if self.initial.is_some() && output.len() == n + 1 { Ok(()) } else { output.expect_len(n, "scan") }
     }
@@ -93,7 +98,7 @@ impl<T> Scan<T> {
     note = "a `Vec`, an array or a `Buffer` is passed by reference",
     note = "for an N-dimensional view, say along which axes: `view.along(0)` or `view.along([0, 1])`"
 )]
-pub trait Scannable: Grouped<Item: Element> {
+pub trait Scannable: Grouped<Item: Combinable + Pod> {
     /// As [`Device::scan`]. Offsets of segments are checked.
     #[doc(hidden)]
     fn scan<O: Core<Self::Item>>(self, device: &Device, op: O, usage: Scan<Self::Item>) -> Result<Buffer<Self::Item>>;
@@ -109,7 +114,7 @@ pub trait Scannable: Grouped<Item: Element> {
     ) -> Result<()>;
 }
 
-impl<S: Source<Item: Element>> Scannable for S {
+impl<S: Source<Item: Combinable + Pod>> Scannable for S {
     fn scan<O: Core<S::Item>>(self, device: &Device, op: O, usage: Scan<S::Item>) -> Result<Buffer<S::Item>> {
         let mut output = device.uninit(source::finite(&self)?)?;
         self.scan_into(device, op, usage, (&mut output).into())?;
@@ -153,7 +158,7 @@ impl<S: Source<Item: Element>> Scannable for Counted<'_, S> {
 }
 
 /// The scan of all elements of a source, or of as many as a count on an OpenCL device says.
-struct Whole<'a, S: Source<Item: Element>> {
+struct Whole<'a, S: Source<Item: Pod>> {
     device: &'a Device,
     input: &'a S,
     count: Option<Count<'a>>,
@@ -161,10 +166,13 @@ struct Whole<'a, S: Source<Item: Element>> {
     output: Output<'a, S::Item>,
 }
 
-impl<S: Source<Item: Element>> Visit<S::Item> for Whole<'_, S> {
+impl<S: Source<Item: Combinable + Pod>> Visit<S::Item> for Whole<'_, S> {
     type Output = Result<()>;
 
-    fn built_in<O: Op<S::Item>>(self, op: O) -> Result<()> {
+    fn built_in<O: Op<S::Item>>(self, op: O) -> Result<()>
+    where
+        S::Item: Element,
+    {
         let Self { device, input, count, usage, output } = self;
         if const { S::Item::TYPE.is_float() && O::KIND.rounds() } && usage.determinism.exact::<S::Item, O>()? {
             return device.scan_exactly(&Wide::of(input, device, true)?, usage, output);
@@ -179,18 +187,46 @@ impl<S: Source<Item: Element>> Visit<S::Item> for Whole<'_, S> {
     }
 
     fn users<F: Fn(S::Item, S::Item) -> S::Item + Sync>(self, op: &Operator<S::Item, F>) -> Result<()> {
-        op.exactly(self.usage.determinism)?;
-        let (op, code) = op.parts()?;
-        let input = match self.count {
-            Some(count) => self.input.erased().held_counted(self.device, count)?,
-            None => self.input.held(self.device)?,
+        let Self { device, input, count, usage, output } = self;
+        op.exactly(usage.determinism)?;
+        let held = match count {
+            Some(count) => input.erased().held_counted(device, count)?,
+            None => input.held(device)?,
         };
-        let input = (input.input(), self.count);
+        S::Item::by_type(ByUser { device, input: held.input(), op, count, usage, output })
+    }
+
+    fn mean(self) -> Result<()>
+    where
+        S::Item: Float,
+    {
+        Err(Error::unsupported("a scan does not take the operator `Mean`"))
+    }
+}
+
+/// The scan of elements in memory by a user-defined operator. Structs have no count.
+struct ByUser<'a, T: Pod, F> {
+    device: &'a Device,
+    input: Input<'a, T>,
+    op: &'a Operator<T, F>,
+    count: Option<Count<'a>>,
+    usage: Scan<T>,
+    output: Output<'a, T>,
+}
+
+impl<T: Pod + Send + Sync, F: Fn(T, T) -> T + Sync> ByType<T> for ByUser<'_, T, F> {
+    type Output = Result<()>;
+
+    fn elements(self) -> Result<()>
+    where
+        T: Element,
+    {
+        let ((op, code), input) = (self.op.parts()?, (self.input, self.count));
         self.device.scan_plain((&op, code), input, self.usage, self.output, &mut Scratch::new())
     }
 
-    fn mean(self) -> Result<()> {
-        Err(Error::unsupported("a scan does not take the operator `Mean`"))
+    fn structs(self) -> Result<()> {
+        self.device.scan_structs(self.op, self.input, None, self.usage, self.output)
     }
 }
 
@@ -208,8 +244,8 @@ impl Device {
     /// those from the last offset on. For results of a wider type, write `x.cast::<U>()`. For the first elements [by a
     /// count](Source::take), the call waits for the count.
     ///
-    /// The operator is a built-in one or the [user's](crate::op::Operator), which need not be commutative. To scan
-    /// pairs, such as a value with its index, pack them into a `u64`. With [`Sum.exact()`](Usage::exact), each result
+    /// The operator is a built-in one or the [user's](crate::op::Operator), which need not be commutative. The user's
+    /// operator may be over [structs](by). With [`Sum.exact()`](Usage::exact), each result
     /// is the float nearest to the exact sum of the start and the prefix. Only whole inputs have this level.
     ///
     /// # Errors
@@ -420,7 +456,7 @@ impl Device {
                 let output = output.cl(device, count.is_some())?;
                 apart(&load.inputs(), &[&output])?;
                 let (n, count) = load.length(device, n, count)?;
-                apart_from(count.as_ref(), &output)?;
+                apart_from(count.as_ref(), &[&output])?;
                 load.run(device, source, n, &mut || {
                     let (input, to) = ((&load, n, count.as_ref()), output.part(0, n + more));
                     gpu::scan_load(device, &form, &start, input, &to, scratch)

@@ -2,6 +2,7 @@
 
 use crate::{
     Element, ElementType, Result, Scratch,
+    counted::{ClCount, length, with_length},
     kept::COUNTERS_AT,
     lookback::{SPINS, TICKET_BYTES, levels},
     op::{Condition, Predicates},
@@ -12,7 +13,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../cl/select.cl");
+const TEXT: &str = kernel_text!("select.cl");
 
 /// Local memory that compilers add to the arrays of the kernels.
 const RESERVED_BYTES: usize = 128;
@@ -63,6 +64,8 @@ pub struct Form {
     pub unordered: bool,
     /// True if the second of two lists is an unstable tail: written backwards from the end of the output.
     pub reversed: bool,
+    /// The type of the count in memory, if it is the number of elements.
+    pub count: Option<ElementType>,
 }
 
 impl Form {
@@ -78,6 +81,7 @@ impl Form {
             place: 4,
             unordered: false,
             reversed: false,
+            count: None,
         }
     }
 
@@ -217,6 +221,7 @@ pub fn plan(n: usize, form: &Form, aligned: bool, caps: &Tuned, wide: bool) -> R
         .flag("UNORDERED", way == Way::Counter)
         .flag("REVERSED", form.reversed)
         .flag("ALIGNED", aligned && shape.is_some());
+    let program = with_length(program, form.count);
     let program = if one_pass { program.flag("ONE_PASS", true).define("COUNTERS_AT", COUNTERS_AT) } else { program };
     let program = match &form.marks {
         Marks::Flags => program.element("T", element),
@@ -299,12 +304,14 @@ pub struct Job<'j> {
     pub lengths: Option<&'j ClInput>,
     /// A word for each list that is counted.
     pub count: &'j ClInput,
+    /// The number of elements, if it is in memory. An input that arrives in parts has none.
+    pub(crate) length: Option<&'j ClCount>,
 }
 
 impl<'j> Job<'j> {
     /// A job that writes only the count.
     pub fn of(input: impl Into<Arriving<'j>>, count: &'j ClInput) -> Self {
-        Self { input: input.into(), out: None, values: None, places: None, lengths: None, count }
+        Self { input: input.into(), out: None, values: None, places: None, lengths: None, count, length: None }
     }
 }
 
@@ -315,6 +322,8 @@ pub(crate) fn run(device: &ClDevice, form: &Form, job: &Job<'_>, scratch: &mut S
     if n == 0 {
         return zero_counts();
     }
+    let counted = job.length.map(|length| Form { count: Some(length.element()), ..form.clone() });
+    let form = counted.as_ref().unwrap_or(form);
     let caps = device.capabilities_for(Primitive::Select, form.moved_bytes(), n)?;
     let plan = plan(n, form, job.input.aligned(), &caps, device.wide(n))?;
     let mem = scratch.cl(device, plan.scratch_bytes)?;
@@ -333,7 +342,7 @@ fn launch(device: &ClDevice, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMe
     let (n, items, groups) = (job.input.len(), [plan.work_group, 1, 1], [plan.groups, 1, 1]);
     let of_input = |kernel| -> Result<_> {
         let launch = device.launch(program, kernel)?.mem(job.input.mem());
-        let launch = launch.scalar(job.input.offset() as u64).offset(n as u64, *wide);
+        let launch = length(launch.scalar(job.input.offset() as u64), n, *wide, job.length, 0);
         let captured = form.marks.captured().iter();
         Ok(captured.fold(launch, |launch, (element, bytes)| launch.plain(&bytes[..element.size()])))
     };
@@ -383,7 +392,8 @@ fn launch(device: &ClDevice, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMe
         }
         Way::Counter => all("select_unordered")?.offset(count, *wide).offset(tile, *wide).run(groups, items)?,
         Way::Spine => {
-            let counted = plan.things - 1;
+            // Without a count in memory, no tile needs the count of the last one.
+            let counted = if job.length.is_some() && plan.things > 1 { *tiles } else { plan.things - 1 };
             if counted > 0 {
                 let launch = of_input("select_counts")?.mem(mem).scalar(plan.stride as u64);
                 let launch = launch.offset(counted as u64, *wide).offset(tile, *wide);
@@ -420,16 +430,14 @@ fn launch(device: &ClDevice, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMe
                 .scalar(lengths.len() as u64)
                 .run([groups, 1, 1], items)
         }
-        (_, Some(lengths)) => device
-            .launch(program, ends)?
-            .mem(mem)
-            .scalar(plan.records as u64)
-            .offset(count, *wide)
-            .scalar(n as u64)
-            .mem(lengths.mem())
-            .scalar(lengths.offset() as u64)
-            .scalar(lengths.len() as u64)
-            .run([tiles.div_ceil(plan.work_group), 1, 1], items),
+        (_, Some(lengths)) => {
+            let launch = device.launch(program, ends)?.mem(mem).scalar(plan.records as u64).offset(count, *wide);
+            length(launch, n, *wide, job.length, 0)
+                .mem(lengths.mem())
+                .scalar(lengths.offset() as u64)
+                .scalar(lengths.len() as u64)
+                .run([tiles.div_ceil(plan.work_group), 1, 1], items)
+        }
         _ => Ok(()),
     }
 }

@@ -45,10 +45,10 @@ use crate::runtime::apart;
 use crate::{
     Buffer, Device, Element, ElementType, Error, Input, Offset, Output, Result, Scratch, Source,
     arguments::expect_beside,
-    counted::{expect_room, in_room},
+    counted::{Firsts, arriving, expect_room, in_room, on_device},
     op::{Condition, Everywhere, ForSelections, Known, OfFlags},
     runtime::{Arriving, Backend},
-    source::{Flagged, Grouped, finite},
+    source::{Flagged, Grouped, Sequence, finite},
 };
 
 /// Maximum bytes of a value that moves with a flag or a key.
@@ -70,9 +70,9 @@ fn expect_numbers<I: Offset>(n: usize) -> Result<()> {
     Ok(())
 }
 
-/// An input of [`Device::select`] and [`Device::partition`] with a condition `C`: a [`Source`],
-/// [segments](Source::segments) of one, or values with [flags](Source::flagged). The condition tests the elements of a
-/// source, or the flags. For flags it must be [`NonZero`](OfFlags).
+/// An input of [`Device::select`] and [`Device::partition`] with a condition `C`: a [`Source`], its first elements [by
+/// a count](Source::take), [segments](Source::segments) of a source, or values with [flags](Source::flagged). The
+/// condition tests the elements of a source, or the flags. For flags it must be [`NonZero`](OfFlags).
 ///
 /// The crate alone implements this trait.
 ///
@@ -113,8 +113,7 @@ fn expect_numbers<I: Offset>(n: usize) -> Result<()> {
     note = "a `Vec`, an array or a `Buffer` is passed by reference",
     note = "lines of a view would keep different numbers of elements: write \
             `x.segments(counting(0u64).strided(length).take(lines + 1))`",
-    note = "segments take neither `Unordered`, `UnstableTail` nor a pair of conditions",
-    note = "for `x.take(&count)`, read the count, which waits, and take that number: the call does not read it on the device"
+    note = "segments take neither `Unordered`, `UnstableTail` nor a pair of conditions"
 )]
 pub trait Selectable<C>: Grouped<Item: Pod> {
     /// The type of the elements that the condition tests: those of a source, or flags.
@@ -151,7 +150,7 @@ pub trait Selectable<C>: Grouped<Item: Pod> {
         C: Condition<Self::Tested>;
 }
 
-impl<S: Source<Item: Element>, C> Selectable<C> for S {
+impl<S: Sequence<Item: Element>, C> Selectable<C> for S {
     type Tested = S::Item;
     type Selected = Buffer<S::Item>;
     type Partitioned<N> = (Buffer<S::Item>, N);
@@ -160,14 +159,17 @@ impl<S: Source<Item: Element>, C> Selectable<C> for S {
     where
         C: Condition<S::Item>,
     {
-        device.counted(finite(&self)?, |output, count| self.select_into(device, what, (output, count)))
+        device.counted(self.most()?, |output, count| self.select_into(device, what, (output, count)))
     }
 
     fn partition(self, device: &Device, what: &C) -> Result<(Buffer<S::Item>, C::Counts)>
     where
         C: Condition<S::Item>,
     {
-        device.parts(finite(&self)?, |outputs| self.partition_into(device, what, outputs))
+        let n = self.len_on(device)?;
+        let (mut output, counts) = device.parts(self.most()?, |outputs| self.partition_into(device, what, outputs))?;
+        output.truncate(n);
+        Ok((output, counts))
     }
 
     fn select_into(
@@ -179,7 +181,8 @@ impl<S: Source<Item: Element>, C> Selectable<C> for S {
     where
         C: Condition<S::Item>,
     {
-        device.select_by(self.held(device)?.input(), what, output, count, &mut Scratch::new())
+        let (held, length) = self.held_on(device)?;
+        device.select_by((held.input(), length), what, output, count, &mut Scratch::new())
     }
 
     fn partition_into(
@@ -191,7 +194,9 @@ impl<S: Source<Item: Element>, C> Selectable<C> for S {
     where
         C: Condition<S::Item>,
     {
-        device.part(self.held(device)?.input(), what, output, counts, &mut Scratch::new())
+        let (held, length) = self.held_on(device)?;
+        let output = self.output_on(output, held.input().len(), "a partition")?;
+        device.part((held.input(), length), what, output, counts, &mut Scratch::new())
     }
 }
 
@@ -329,7 +334,7 @@ impl Device {
     #[inline(never)]
     fn select_by<T: Element, C: Condition<T>>(
         &self,
-        input: Input<'_, T>,
+        (input, length): Firsts<'_, T>,
         what: &C,
         output: Output<'_, T>,
         count: Output<'_, u64>,
@@ -344,11 +349,13 @@ impl Device {
                 Ok(())
             }
             Backend::OpenCl(device) => {
-                let (input, host) = input.any().arriving(device)?;
+                let (input, host) = arriving(device, input.any(), length)?;
                 let (output, count) = (output.cl(device, true)?, count.cl(device, false)?);
                 apart(&[&input], &[&output, &count])?;
+                let length = on_device(device, length, &[&output, &count])?;
                 let form = gpu::Form { unordered: C::LOOSE, ..gpu::Form::of(gpu::Marks::by(what)) };
-                let job = gpu::Job { out: Some(&output), ..gpu::Job::of(Arriving::new(&input, host), &count) };
+                let job = gpu::Job::of(Arriving::new(&input, host), &count);
+                let job = gpu::Job { out: Some(&output), length: length.as_ref(), ..job };
                 gpu::run(device, &form, &job, scratch)?;
                 count.finish(device)?;
                 output.finish(device)
@@ -423,12 +430,12 @@ impl Device {
     /// ```
     pub fn select_indices<T: Element, I: Offset, C: Condition<T, Use = Everywhere>>(
         &self,
-        input: impl Source<Item = T>,
+        input: impl Sequence<Item = T>,
         what: C,
     ) -> Result<Buffer<I>> {
-        let held = input.held(self)?;
-        let input = held.input();
-        self.counted(input.len(), |output, count| self.indices(input, &what, output, count, &mut Scratch::new()))
+        let (held, length) = input.held_on(self)?;
+        let input = (held.input(), length);
+        self.counted(input.0.len(), |output, count| self.indices(input, &what, output, count, &mut Scratch::new()))
     }
 
     /// [`Device::select_indices`] into a slice, buffer or view. All else is as in [`Device::select_into`].
@@ -448,19 +455,20 @@ impl Device {
     /// ```
     pub fn select_indices_into<'b, 'c, T: Element, I: Offset, C: Condition<T, Use = Everywhere>>(
         &self,
-        input: impl Source<Item = T>,
+        input: impl Sequence<Item = T>,
         what: C,
         output: impl Into<Output<'b, I>>,
         count: impl Into<Output<'c, u64>>,
     ) -> Result<()> {
-        self.indices(input.held(self)?.input(), &what, output.into(), count.into(), &mut Scratch::new())
+        let (held, length) = input.held_on(self)?;
+        self.indices((held.input(), length), &what, output.into(), count.into(), &mut Scratch::new())
     }
 
     /// Body of [`Device::select_indices_into`], compiled once for each set of types.
     #[inline(never)]
     fn indices<T: Element, I: Offset, C: Condition<T>>(
         &self,
-        input: Input<'_, T>,
+        (input, length): Firsts<'_, T>,
         what: &C,
         output: Output<'_, I>,
         count: Output<'_, u64>,
@@ -476,13 +484,15 @@ impl Device {
                 Ok(())
             }
             Backend::OpenCl(device) => {
-                let (input, host) = input.any().arriving(device)?;
+                let (input, host) = arriving(device, input.any(), length)?;
                 let (output, count) = (output.cl(device, true)?, count.cl(device, false)?);
                 apart(&[&input], &[&output, &count])?;
+                let length = on_device(device, length, &[&output, &count])?;
                 let flags = T::TYPE == ElementType::U8 && what.known() == Some(Known::NonZero);
                 let marks = if flags { gpu::Marks::Flags } else { gpu::Marks::by(what) };
                 let form = gpu::Form { moved: false, places: true, place: size_of::<I>(), ..gpu::Form::of(marks) };
-                let job = gpu::Job { places: Some(&output), ..gpu::Job::of(Arriving::new(&input, host), &count) };
+                let job = gpu::Job::of(Arriving::new(&input, host), &count);
+                let job = gpu::Job { places: Some(&output), length: length.as_ref(), ..job };
                 gpu::run(device, &form, &job, scratch)?;
                 count.finish(device)?;
                 output.finish(device)

@@ -3,18 +3,19 @@
 use std::sync::Arc;
 
 use crate::{
-    Result, Scratch,
+    ElementType, Result, Scratch,
+    counted::{self, ClCount, Count, length, with_length},
     kept::COUNTERS_AT,
     keys::{Keys, Numbers, Pass, Place, route},
     lookback::SPINS,
     runtime::{
-        AnyInput, AnyOutput, ClInput, DeviceClass, ProgramSpec, SubGroup, SubGroupBackend, on_device,
+        AnyInput, AnyOutput, ClInput, DeviceClass, ProgramSpec, SubGroup, SubGroupBackend, apart,
         opencl::{ClDevice, ClMem, Launch},
     },
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../cl/sort.cl");
+const TEXT: &str = kernel_text!("sort.cl");
 const RADIX: usize = 256;
 /// Minimum tiles per part of a long segment, if a work-group is one work-item.
 const SEGMENT_TILES: usize = 16;
@@ -176,6 +177,13 @@ pub fn key_type(bytes: usize) -> &'static str {
     if bytes == 16 { "ulong2" } else { tuning::unit_type(bytes) }
 }
 
+impl Plan {
+    /// The plan for at most as many keys, whose number is in memory if `count` is its type.
+    fn by_count(self, count: Option<ElementType>) -> Self {
+        Self { program: with_length(self.program, count), ..self }
+    }
+}
+
 pub fn plan(n: usize, form: Form, caps: &Tuned, wide: bool) -> Plan {
     plan_of(n, form, caps, wide, Parts::All, [0; 2])
 }
@@ -330,39 +338,46 @@ pub(crate) fn capabilities(device: &ClDevice, keys: &Keys, from: &ClInput) -> Re
     device.capabilities_for(Primitive::Sort, keys.bytes, from.len())
 }
 
-/// Sorts keys.
+/// Sorts keys: all of them, or as many as a count says.
 pub(crate) fn sort(
     device: &ClDevice,
     keys: &Keys,
-    from: AnyInput<'_>,
+    (from, count): (AnyInput<'_>, Option<Count<'_>>),
     to: AnyOutput<'_>,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    on_device(device, [from], [(to, false)], |[from], [to]| {
-        run(device, &*capabilities(device, keys, from)?, keys, from, Some(to), None, scratch)
-    })
+    let (from, to) = (from.cl(device)?, to.cl(device, count.is_some())?);
+    apart(&[&from], &[&to])?;
+    let count = counted::on_device(device, count, &[&to])?;
+    let caps = capabilities(device, keys, &from)?;
+    run(device, &caps, keys, (&from, count.as_ref()), Some(&to), None, scratch)?;
+    to.finish(device)
 }
 
 /// Writes the indices of sorted keys, in elements of `bytes` bytes.
 pub(crate) fn argsort(
     device: &ClDevice,
     keys: &Keys,
-    from: AnyInput<'_>,
+    (from, count): (AnyInput<'_>, Option<Count<'_>>),
     (to, bytes): (AnyOutput<'_>, usize),
     scratch: &mut Scratch,
 ) -> Result<()> {
-    on_device(device, [from], [(to, false)], |[from], [to]| {
-        let with = Values { bytes, from: None, to };
-        run(device, &*capabilities(device, keys, from)?, keys, from, None, Some(with), scratch)
-    })
+    let (from, to) = (from.cl(device)?, to.cl(device, count.is_some())?);
+    apart(&[&from], &[&to])?;
+    let count = counted::on_device(device, count, &[&to])?;
+    let caps = capabilities(device, keys, &from)?;
+    let with = Values { bytes, from: None, to: &to };
+    run(device, &caps, keys, (&from, count.as_ref()), None, Some(with), scratch)?;
+    to.finish(device)
 }
 
-/// Sorts `from` into `to`, if any, and the values with the keys, by the plan for `caps`.
+/// Sorts `from` into `to`, if any, and the values with the keys, by the plan for `caps`. With a count, sorts as many
+/// keys as it says; the outputs from the count on do not change.
 pub(crate) fn run(
     device: &ClDevice,
     caps: &Tuned,
     keys: &Keys,
-    from: &ClInput,
+    (from, count): (&ClInput, Option<&ClCount>),
     to: Option<&ClInput>,
     values: Option<Values<'_>>,
     scratch: &mut Scratch,
@@ -374,9 +389,9 @@ pub(crate) fn run(
     let value_bytes = values.map_or(0, |values| values.bytes);
     let form =
         Form { key_bytes: keys.bytes, value_bytes, passes: digits.len(), keys: to.is_some(), numbers: keys.numbers() };
-    let plan = plan(n, form, caps, device.wide(n));
+    let plan = plan(n, form, caps, device.wide(n)).by_count(count.map(ClCount::element));
     let mem: &ClMem = scratch.cl(device, plan.scratch.end)?;
-    passes(device, &plan, keys, form, from, to, values, mem)
+    passes(device, &plan, keys, form, (from, count), to, values, mem)
 }
 
 /// Memory and offset of the sorted keys: the output, or scratch if they are not an output.
@@ -408,7 +423,7 @@ pub(crate) fn passes(
     plan: &Plan,
     keys: &Keys,
     form: Form,
-    from: &ClInput,
+    (from, count): (&ClInput, Option<&ClCount>),
     to: Option<&ClInput>,
     values: Option<Values<'_>>,
     mem: &ClMem,
@@ -426,7 +441,7 @@ pub(crate) fn passes(
         let (ended, ended_at) = ended.as_ref().map_or((mem, at.ended), |ended| (ended, 0));
         let launch = device.launch(&plan.program, "sort_histograms")?.mem(from.mem()).scalar(from.offset() as u64);
         let launch = launch.mem(mem).scalar(at.table as u64).scalar(at.totals as u64).scalar(at.codes as u64);
-        let launch = launch.mem(ended).scalar(ended_at as u64).offset(n as u64, plan.wide);
+        let launch = length(launch.mem(ended).scalar(ended_at as u64), n, plan.wide, count, 0);
         let launch = launch.scalar(plan.groups as u32).scalar(keys.bits.start).scalar(keys.bits.end);
         word(word(launch, keys.flip, keys.bytes), keys.always, keys.bytes).run([plan.counting, 1, 1], local)?;
     }
@@ -438,7 +453,7 @@ pub(crate) fn passes(
         let of_keys = |kernel, region: usize, given: u32| -> Result<_> {
             let launch = device.launch(&plan.program, kernel)?.mem(from.mem()).scalar(from.offset() as u64).mem(out);
             let launch = launch.scalar(out_offset).mem(mem).scalar(at.spare as u64).scalar(at.table as u64);
-            let launch = launch.scalar(region as u64).scalar(at.codes as u64).offset(n as u64, plan.wide);
+            let launch = length(launch.scalar(region as u64).scalar(at.codes as u64), n, plan.wide, count, 0);
             let launch = launch.scalar(plan.tiles as u32).scalar(given).scalar(p as u32);
             let launch = word(launch.scalar(digit.shift).scalar(digit.mask), keys.flip, keys.bytes);
             Ok(word(launch, keys.always, keys.bytes))
@@ -489,6 +504,11 @@ pub fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
                 let waiting = caps.with(|facts| facts.forward_progress = false);
                 programs.extend([1 << 16, 1 << 28, 1 << 31].map(|n| plan(n, form, caps, wide).program));
                 programs.extend([1 << 16, 1 << 28].map(|n| plan(n, form, &waiting, wide).program));
+                if key_bytes == 4 {
+                    let count = Some(if wide { ElementType::U64 } else { ElementType::U32 });
+                    programs
+                        .extend([caps, &waiting].map(|caps| plan(1 << 28, form, caps, wide).by_count(count).program));
+                }
             }
         }
     }
@@ -498,7 +518,7 @@ pub fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, ElementType, Input, Order, Output, Tuning, internals::data::Data, runtime::Backend};
+    use crate::{Device, Input, Order, Output, Tuning, internals::data::Data, runtime::Backend};
 
     /// Case 1: many groups, whose counts are scanned in several rounds. Case 2: few groups with many tiles each.
     #[test]
@@ -527,7 +547,7 @@ mod tests {
                 let (from, to) = (Input::from(&buffer).cl(cl).unwrap(), Output::from(&mut keys).cl(cl, false).unwrap());
                 let numbers = Output::from(&mut places).cl(cl, false).unwrap();
                 let values = Values { bytes: 4, from: None, to: &numbers };
-                run(cl, &caps, &of, &from, Some(&to), Some(values), &mut Scratch::new()).unwrap();
+                run(cl, &caps, &of, (&from, None), Some(&to), Some(values), &mut Scratch::new()).unwrap();
                 to.finish(cl).unwrap();
                 numbers.finish(cl).unwrap();
                 let got: Vec<_> = keys.to_vec().unwrap().into_iter().zip(places.to_vec().unwrap()).collect();
@@ -554,7 +574,7 @@ mod tests {
                 let mut scratch = Scratch::new();
                 let mem = scratch.cl(cl, plan.scratch.end).unwrap();
                 cl.fill(mem, 0, plan.scratch.end, &[0x3f; 4]).unwrap();
-                passes(cl, &plan, &keys, form, &from, Some(&to), None, mem).unwrap();
+                passes(cl, &plan, &keys, form, (&from, None), Some(&to), None, mem).unwrap();
                 to.finish(cl).unwrap();
                 assert!(sorted.to_vec().unwrap() == x, "{info}: bits {bit}..{bit}");
             }

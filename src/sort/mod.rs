@@ -36,10 +36,11 @@ pub use crate::merge::sort::{Merging, Sorting};
 
 use crate::{
     Buffer, Device, Error, Input, Offset, Output, Result, Scratch, Source,
+    counted::{Count, Firsts, on_device},
     keys::Keys,
     memory,
     runtime::Backend,
-    source::{PairOutput, With, finite},
+    source::{PairOutput, Sequence, With, finite},
 };
 use crate::{
     layout::copy::gather::{Way, gpu as gather},
@@ -64,9 +65,10 @@ fn as_many(keys: usize, values: usize) -> Result<()> {
     Err(Error::invalid(format!("sorting {keys} keys needs as many values, got {values}")))
 }
 
-/// An input of a sort by an order of type `C`: a [`Source`], [segments](Source::segments) of one, or
-/// [lines](crate::NdView::along). A source can have [values](Source::with) or [columns](Source::with_columns) of
-/// values. Segments can have values, and lines can have those of [another view](crate::source::Along::with).
+/// An input of a sort by an order of type `C`: a [`Source`], its first elements [by a count](Source::take),
+/// [segments](Source::segments) of it, or [lines](crate::NdView::along). A source can have [values](Source::with) or
+/// [columns](Source::with_columns) of values, and its first elements can have [values](crate::source::Counted::with).
+/// Segments can have values, and lines can have those of [another view](crate::source::Along::with).
 ///
 /// A source takes any order: an [`Order`], a user's [`Less`](crate::op::Less), or [`Merging`]. Segments, lines and columns
 /// take an [`Order`]. The crate alone implements this trait.
@@ -85,8 +87,7 @@ fn as_many(keys: usize, values: usize) -> Result<()> {
     message = "`{Self}` is not an input of a sort by `{C}`",
     label = "expected a source, or segments of one: `x.segments(&offsets)`",
     note = "a `Vec`, an array or a `Buffer` is passed by reference",
-    note = "the order is an `Order`, or for elements of any plain type a `&Less`; segments and columns take an `Order`",
-    note = "for `x.take(&count)`, read the count, which waits, and take that number: the call does not read it on the device"
+    note = "the order is an `Order`, or for elements of any plain type a `&Less`; segments and columns take an `Order`"
 )]
 pub trait Sortable<C>: Sized {
     /// A buffer of keys, also with values.
@@ -101,8 +102,8 @@ pub trait Sortable<C>: Sized {
     fn sort_into(self, device: &Device, order: &C, output: Self::Out<'_>) -> Result<()>;
 }
 
-/// Keys that [`Device::argsort`] sorts by an order of type `C`: a [`Source`], [segments](Source::segments) of one,
-/// or [lines](crate::NdView::along).
+/// Keys that [`Device::argsort`] sorts by an order of type `C`: a [`Source`], its first elements [by a
+/// count](Source::take), [segments](Source::segments) of it, or [lines](crate::NdView::along).
 ///
 /// The crate alone implements this trait.
 ///
@@ -118,8 +119,7 @@ pub trait Sortable<C>: Sized {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an input of an argsort by `{C}`",
     label = "expected a source, or segments of one: `x.segments(&offsets)`",
-    note = "a `Vec`, an array or a `Buffer` is passed by reference",
-    note = "for `x.take(&count)`, read the count, which waits, and take that number: the call does not read it on the device"
+    note = "a `Vec`, an array or a `Buffer` is passed by reference"
 )]
 pub trait Argsortable<C>: Sized {
     #[doc(hidden)]
@@ -130,64 +130,76 @@ pub trait Argsortable<C>: Sized {
 }
 
 impl<K: Key> Sorting<K> for Order {
-    fn keys(&self, device: &Device, input: Input<'_, K>, output: Output<'_, K>) -> Result<()> {
+    fn keys(&self, device: &Device, input: Firsts<'_, K>, output: Output<'_, K>) -> Result<()> {
         device.sort_one(input, output, self, &mut Scratch::new())
     }
 
     fn pairs<V: Pod + Send + Sync>(
         &self,
         device: &Device,
-        inputs: (Input<'_, K>, Input<'_, V>),
+        inputs: (Firsts<'_, K>, Input<'_, V>),
         outputs: (Output<'_, K>, Output<'_, V>),
     ) -> Result<()> {
         device.sort_pairs_one(inputs, outputs, self, &mut Scratch::new())
     }
 
-    fn indices<P: Offset>(&self, device: &Device, input: Input<'_, K>, output: Output<'_, P>) -> Result<()> {
+    fn indices<P: Offset>(&self, device: &Device, input: Firsts<'_, K>, output: Output<'_, P>) -> Result<()> {
         device.argsort_one(input, output, self, &mut Scratch::new())
     }
 }
 
-impl<S: Source<Item: Pod>, C: Sorting<S::Item>> Sortable<C> for S {
+impl<S: Sequence<Item: Pod>, C: Sorting<S::Item>> Sortable<C> for S {
     type Sorted = Buffer<S::Item>;
     type Out<'o> = Output<'o, S::Item>;
 
     fn sort(self, device: &Device, order: &C) -> Result<Buffer<S::Item>> {
-        let mut output = device.uninit(finite(&self)?)?;
-        order.keys(device, self.held(device)?.input(), Output::from(&mut output))?;
+        let (n, mut output) = (self.len_on(device)?, device.uninit(self.most()?)?);
+        self.sort_into(device, order, Output::from(&mut output))?;
+        output.truncate(n);
         Ok(output)
     }
 
     fn sort_into(self, device: &Device, order: &C, output: Output<'_, S::Item>) -> Result<()> {
-        order.keys(device, self.held(device)?.input(), output)
+        let (keys, count) = self.held_on(device)?;
+        let output = self.output_on(output, keys.input().len(), "a sort")?;
+        order.keys(device, (keys.input(), count), output)
     }
 }
 
-impl<S: Source<Item: Pod>, V: Source<Item: Pod>, C: Sorting<S::Item>> Sortable<C> for With<S, V> {
+impl<S: Sequence<Item: Pod>, V: Source<Item: Pod>, C: Sorting<S::Item>> Sortable<C> for With<S, V> {
     type Sorted = (Buffer<S::Item>, Buffer<V::Item>);
     type Out<'o> = PairOutput<'o, S::Item, V::Item>;
 
     fn sort(self, device: &Device, order: &C) -> Result<Self::Sorted> {
-        let (mut keys, mut values) = (device.uninit(finite(&self.keys)?)?, device.uninit(finite(&self.values)?)?);
+        let (mut keys, mut values) = (device.uninit(self.keys.most()?)?, device.uninit(finite(&self.values)?)?);
+        let n = self.keys.len_on(device)?;
         self.sort_into(device, order, (&mut keys, &mut values).into())?;
+        keys.truncate(n);
+        values.truncate(n);
         Ok((keys, values))
     }
 
     fn sort_into(self, device: &Device, order: &C, to: Self::Out<'_>) -> Result<()> {
-        let (keys, values) = (self.keys.held(device)?, self.values.held(device)?);
-        order.pairs(device, (keys.input(), values.input()), (to.keys, to.values))
+        let (keys, count) = self.keys.held_on(device)?;
+        let (keys, values) = (keys.input(), self.keys.values_on(&self.values, device)?);
+        let keys_out = self.keys.output_on(to.keys, keys.len(), "a sort of keys")?;
+        let values_out = self.keys.output_on(to.values, keys.len(), "a sort of values")?;
+        order.pairs(device, ((keys, count), values.input()), (keys_out, values_out))
     }
 }
 
-impl<S: Source<Item: Pod>, C: Sorting<S::Item>> Argsortable<C> for S {
+impl<S: Sequence<Item: Pod>, C: Sorting<S::Item>> Argsortable<C> for S {
     fn argsort<P: Offset>(self, device: &Device, order: &C) -> Result<Buffer<P>> {
-        let mut output = device.uninit(finite(&self)?)?;
+        let (n, mut output) = (self.len_on(device)?, device.uninit(self.most()?)?);
         self.argsort_into(device, order, Output::from(&mut output))?;
+        output.truncate(n);
         Ok(output)
     }
 
     fn argsort_into<P: Offset>(self, device: &Device, order: &C, output: Output<'_, P>) -> Result<()> {
-        order.indices(device, self.held(device)?.input(), output)
+        let (keys, count) = self.held_on(device)?;
+        let output = self.output_on(output, keys.input().len(), "an argsort")?;
+        order.indices(device, (keys.input(), count), output)
     }
 }
 
@@ -246,6 +258,10 @@ impl Device {
     ///
     /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered).
     ///
+    /// For the first elements [by a count](Source::take), outputs have the length of the whole source. Their elements
+    /// from the count on do not change. A sort by a [`Less`](crate::op::Less) or by [`Merging`] waits for the count,
+    /// and so does a sort of values that do not have 1, 2, 4, 8 or 16 bytes.
+    ///
     /// Does not check the offsets of segments; [`Device::check_segments`] does. With invalid offsets, results are
     /// unspecified. Reads and writes stay in bounds for any offsets.
     ///
@@ -273,7 +289,7 @@ impl Device {
     #[inline(never)]
     fn sort_one<T: Key>(
         &self,
-        input: Input<'_, T>,
+        (input, count): Firsts<'_, T>,
         output: Output<'_, T>,
         order: &Order,
         scratch: &mut Scratch,
@@ -285,7 +301,7 @@ impl Device {
                 cpu::keys(&keys, bytemuck::cast_slice(input.host()?), bytemuck::cast_slice_mut(output.host()?))?;
             }
             Backend::OpenCl(device) => {
-                gpu::sort(device, &keys, input.any(), output.any(), scratch)?;
+                gpu::sort(device, &keys, (input.any(), count), output.any(), scratch)?;
             }
         }
         Ok(())
@@ -295,7 +311,7 @@ impl Device {
     #[inline(never)]
     fn sort_pairs_one<K: Key, V: Pod>(
         &self,
-        (input, values): (Input<'_, K>, Input<'_, V>),
+        ((input, count), values): (Firsts<'_, K>, Input<'_, V>),
         (output, values_out): (Output<'_, K>, Output<'_, V>),
         order: &Order,
         scratch: &mut Scratch,
@@ -307,6 +323,11 @@ impl Device {
         if size == 0 {
             return Err(Error::unsupported("values must have at least 1 byte"));
         }
+        // A gather of values does not read the count on the device.
+        let (known, count) = if gpu::VALUE_SIZES.contains(&size) { (None, count) } else { (count, None) };
+        let n = Count::known(known, self, n)?;
+        let (input, values) = (input.part(0, n), values.part(0, n));
+        let (output, values_out) = (output.part(0, n), values_out.part(0, n));
         let keys = Keys::new::<K>(order)?;
         match self.backend() {
             Backend::Cpu => {
@@ -325,12 +346,13 @@ impl Device {
                 }
             }
             Backend::OpenCl(device) => {
-                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
-                let (values, values_out) = (values.cl(device)?, values_out.cl(device, false)?);
+                let (input, output) = (input.cl(device)?, output.cl(device, count.is_some())?);
+                let (values, values_out) = (values.cl(device)?, values_out.cl(device, count.is_some())?);
                 crate::runtime::apart(&[&input, &values], &[&output, &values_out])?;
+                let count = on_device(device, count, &[&output, &values_out])?;
                 let caps = gpu::capabilities(device, &keys, &input)?;
                 self.with_values(device, size, n, (&values, &values_out), |with| {
-                    gpu::run(device, &caps, &keys, &input, Some(&output), Some(with), scratch)
+                    gpu::run(device, &caps, &keys, (&input, count.as_ref()), Some(&output), Some(with), scratch)
                 })?;
                 values_out.finish(device)?;
                 output.finish(device)
@@ -412,7 +434,7 @@ impl Device {
     }
 
     /// [`Device::argsort`] into a slice, buffer or view of the same length. Waits for the result only if `output` is a
-    /// host slice, or if an input has a [gather](Source::gathered).
+    /// host slice, or if an input has a [gather](Source::gathered). A count of elements is as in [`Device::sort_into`].
     ///
     /// # Errors
     ///
@@ -440,7 +462,7 @@ impl Device {
     #[inline(never)]
     fn argsort_one<T: Key, I: Offset>(
         &self,
-        input: Input<'_, T>,
+        (input, count): Firsts<'_, T>,
         output: Output<'_, I>,
         order: &Order,
         scratch: &mut Scratch,
@@ -459,7 +481,7 @@ impl Device {
                 }
             }
             Backend::OpenCl(device) => {
-                gpu::argsort(device, &keys, input.any(), (output.any(), size_of::<I>()), scratch)?;
+                gpu::argsort(device, &keys, (input.any(), count), (output.any(), size_of::<I>()), scratch)?;
             }
         }
         Ok(())

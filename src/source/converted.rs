@@ -73,7 +73,7 @@ impl<U: Element> Source for Converted<'_, U> {
 
     fn emit(&self, text: &mut Text<'_>, index: &Index) -> Result<Vec<Component>> {
         let Narrow(input, element) = memory(self.bytes, self.element);
-        let all = text.elements_of(Some(element), input, index)?;
+        let all = text.elements_of(element.into(), input, index)?;
         Ok(text.casts(all, U::TYPE))
     }
 

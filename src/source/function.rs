@@ -1,10 +1,10 @@
 //! Functions of a source's elements.
 
 use super::{
-    item::{Computed, Item},
+    item::{Computed, Item, Returned, type_of},
     load::{Component, Text},
 };
-use crate::{Element, op};
+use crate::op;
 
 /// A function of one element for [`Source::map`](super::Source::map): an [`op::Map`], or what [`map!`](crate::map) returns.
 ///
@@ -27,11 +27,12 @@ use crate::{Element, op};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a function of `{In}` for devices",
     note = "write `map!(|x: f32| ..)`, with the feature `macros`, or `op::Map::new(closure, expression)`",
-    note = "write `.cast::<f32>()` before `.map(..)` for elements of `f16` and `bf16`"
+    note = "write `.cast::<f32>()` before `.map(..)` for elements of `f16` and `bf16`",
+    note = "a struct, as an argument or as the result, needs `#[derive(SharedType)]`"
 )]
 pub trait Function<In: Item>: Sync {
     /// The type of the result.
-    type Output: Element;
+    type Output: Item;
 
     /// The result for one element.
     fn apply(&self, x: In) -> Self::Output;
@@ -41,7 +42,7 @@ pub trait Function<In: Item>: Sync {
     fn emit(&self, text: &mut Text<'_>, arguments: &[Component]) -> Component;
 }
 
-impl<In: Computed, R: Element<Acc = R>, F: Fn(In) -> R + Sync> Function<In> for op::Map<F> {
+impl<In: Computed, R: Returned, F: Fn(In) -> R + Sync> Function<In> for op::Map<F> {
     type Output = R;
 
     #[inline]
@@ -50,11 +51,11 @@ impl<In: Computed, R: Element<Acc = R>, F: Fn(In) -> R + Sync> Function<In> for 
     }
 
     fn emit(&self, text: &mut Text<'_>, arguments: &[Component]) -> Component {
-        text.call(&self.text, arguments, &[], R::TYPE)
+        text.call(&self.text, arguments, &[], type_of::<R>())
     }
 }
 
-impl<In: Computed, R: Element<Acc = R>, F: Fn(In) -> R + Sync> Function<In> for op::CapturingMap<F> {
+impl<In: Computed, R: Returned, F: Fn(In) -> R + Sync> Function<In> for op::CapturingMap<F> {
     type Output = R;
 
     #[inline]
@@ -63,7 +64,7 @@ impl<In: Computed, R: Element<Acc = R>, F: Fn(In) -> R + Sync> Function<In> for 
     }
 
     fn emit(&self, text: &mut Text<'_>, arguments: &[Component]) -> Component {
-        text.call(&self.map.text, arguments, &self.captured, R::TYPE)
+        text.call(&self.map.text, arguments, &self.captured, type_of::<R>())
     }
 }
 

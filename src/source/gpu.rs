@@ -1,6 +1,10 @@
 //! Writes the elements of a source to memory on OpenCL devices.
 
-use super::{Expression, load::Load, outside};
+use super::{
+    Expression,
+    load::{Load, Type},
+    outside,
+};
 use crate::{
     ElementType, Integer, Result,
     counted::{ClCount, length, with_length},
@@ -8,8 +12,8 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../cl/transform.cl");
-const SEVERAL: &str = include_str!("../../cl/transform_several.cl");
+const TEXT: &str = kernel_text!("transform.cl");
+const SEVERAL: &str = kernel_text!("transform_several.cl");
 /// Vectors of 16 bytes that a work-item writes on GPUs.
 const EACH: usize = 4;
 /// Indices per block of the search for the first one out of range.
@@ -27,75 +31,57 @@ pub struct Plan {
 }
 
 /// The geometry is that of an iota, which writes as many elements. `count` is the type of the count in memory, if there is one.
-pub fn plan(
-    n: usize,
-    element: ElementType,
-    load: &Load,
-    count: Option<ElementType>,
-    caps: &Tuned,
-    wide: bool,
-) -> Result<Plan> {
-    caps.supports(element)?;
-    let program = with_length(ProgramSpec::new("transform.cl", TEXT, caps), count);
-    planned(program, n, element, load, caps, wide)
+pub fn plan(n: usize, load: &Load, count: Option<ElementType>, caps: &Tuned, wide: bool) -> Result<Plan> {
+    let program = ProgramSpec::new("transform.cl", TEXT, caps);
+    planned(with_length(program, count), n, load, caps, wide)
 }
 
-/// [`plan`] for elements that are tuples of these types, with an output for each component. On GPUs, `run` is that of a
-/// work-group.
-pub fn plan_several(n: usize, elements: &[ElementType], load: &Load, caps: &Tuned, wide: bool) -> Result<Plan> {
-    elements.iter().try_for_each(|&element| caps.supports(element))?;
-    let largest = elements.iter().copied().max_by_key(|element| element.size()).unwrap_or(ElementType::U8);
-    let program = ProgramSpec::new("transform_several.cl", SEVERAL, caps);
-    let plan = planned(program, n, largest, load, caps, wide)?;
-    let run = if caps.class == DeviceClass::Cpu { plan.run } else { per_group(plan.work_group, largest) };
+/// [`plan`] for elements that are tuples, with an output for each component. On GPUs, `run` is that of a work-group.
+pub fn plan_several(n: usize, load: &Load, caps: &Tuned, wide: bool) -> Result<Plan> {
+    let plan = planned(ProgramSpec::new("transform_several.cl", SEVERAL, caps), n, load, caps, wide)?;
+    let run = if caps.class == DeviceClass::Cpu { plan.run } else { per_group(plan.work_group, load) };
     Ok(Plan { run, ..plan })
 }
 
 /// Elements that a work-group writes on GPUs.
-fn per_group(work_group: usize, element: ElementType) -> usize {
-    work_group * EACH * (16 / element.size())
+fn per_group(work_group: usize, load: &Load) -> usize {
+    let per_vector = match load.ty() {
+        Type::Element(element) => 16 / element.size(),
+        Type::Struct(_) => 1,
+    };
+    work_group * EACH * per_vector
 }
 
-fn planned(
-    program: ProgramSpec,
-    n: usize,
-    element: ElementType,
-    load: &Load,
-    caps: &Tuned,
-    wide: bool,
-) -> Result<Plan> {
+fn planned(program: ProgramSpec, n: usize, load: &Load, caps: &Tuned, wide: bool) -> Result<Plan> {
     let tuning::Iota { work_group, max_groups, min_run } = tuning::iota(caps);
-    let program = program
-        .element("T", element)
-        .element("A", element.accumulator())
-        .define("WG", work_group)
-        .define("EACH", EACH)
-        .define("OFFSET_T", if wide { "ulong" } else { "uint" });
+    let program = match load.ty() {
+        Type::Element(element) => {
+            caps.supports(*element)?;
+            program.element("T", *element).element("A", element.accumulator())
+        }
+        Type::Struct(of) => program.define("STRUCT", &of.name),
+    };
+    let program =
+        program.define("WG", work_group).define("EACH", EACH).define("OFFSET_T", if wide { "ulong" } else { "uint" });
     let program = load.program(program, caps)?;
     let (run, groups) = match caps.class {
         DeviceClass::Cpu => {
             let run = n.div_ceil(max_groups).max(min_run);
             (run, n.div_ceil(run))
         }
-        DeviceClass::Gpu => (0, n.div_ceil(per_group(work_group, element))),
+        DeviceClass::Gpu => (0, n.div_ceil(per_group(work_group, load))),
     };
     Ok(Plan { program, groups, work_group, run, wide })
 }
 
 /// Writes each component of the elements to its output. All outputs have the same length.
-pub(super) fn write_several(
-    device: &ClDevice,
-    elements: &[ElementType],
-    load: &Load,
-    outs: &[ClOutput<'_>],
-) -> Result<()> {
+pub(super) fn write_several(device: &ClDevice, load: &Load, outs: &[ClOutput<'_>]) -> Result<()> {
     let n = outs[0].len();
     if n == 0 {
         return Ok(());
     }
-    let size = elements.iter().map(|element| element.size()).max().unwrap_or(1);
-    let caps = device.capabilities_for(Primitive::Iota, size, n)?;
-    let plan = plan_several(n, elements, load, &caps, device.wide(n))?;
+    let caps = device.capabilities_for(Primitive::Iota, load.ty().size(), n)?;
+    let plan = plan_several(n, load, &caps, device.wide(n))?;
     let launch = load.arguments(device.launch(&plan.program, "transform_several")?);
     let launch = outs.iter().fold(launch, |launch, out| launch.mem(out.mem()).scalar(out.offset() as u64));
     let launch = launch.offset(n as u64, plan.wide).offset(plan.run as u64, plan.wide);
@@ -106,7 +92,6 @@ pub(super) fn write_several(
 /// kernel writes as many elements as the count says.
 pub(super) fn write(
     device: &ClDevice,
-    element: ElementType,
     load: &Load,
     first: usize,
     out: &ClInput,
@@ -116,8 +101,8 @@ pub(super) fn write(
     if n == 0 {
         return Ok(());
     }
-    let caps = device.capabilities_for(Primitive::Iota, element.size(), n)?;
-    let plan = plan(n, element, load, count.map(ClCount::element), &caps, device.wide(first + n))?;
+    let caps = device.capabilities_for(Primitive::Iota, load.ty().size(), n)?;
+    let plan = plan(n, load, count.map(ClCount::element), &caps, device.wide(first + n))?;
     let launch = load
         .arguments(device.launch(&plan.program, "transform")?)
         .mem(out.mem())
@@ -139,11 +124,10 @@ pub(super) fn none_outside<I: Integer>(
     len: usize,
 ) -> Result<()> {
     let load = Load::of(indices, device)?;
-    let element = I::TYPE;
     for first in (0..n).step_by(BLOCK) {
         let mut block = vec![I::ZERO; BLOCK.min(n - first)];
-        let memory = ClInput::pooled(device, size_of_val(&block[..]), element.size())?;
-        write(device, element, &load, first, &memory, None)?;
+        let memory = ClInput::pooled(device, size_of_val(&block[..]), size_of::<I>())?;
+        write(device, &load, first, &memory, None)?;
         device.read(memory.mem(), 0, bytemuck::cast_slice_mut(&mut block))?;
         let inside = |index: &I| usize::try_from(index.to_i128()).is_ok_and(|index| index < len);
         if let Some(k) = block.iter().position(|index| !inside(index)) {

@@ -5,7 +5,8 @@ use std::{marker::PhantomData, ops::Range};
 use bytemuck::Pod;
 
 use super::{
-    Counted, Function, Source,
+    Function, Item, Sequence, Source,
+    leaf::Plain,
     transform::{Held, written},
 };
 #[allow(unused_imports, reason = "for the documentation")]
@@ -41,13 +42,7 @@ pub trait Grouped: Sized {
     type Out<'o, R: Pod>;
 }
 
-impl<S: Source> Grouped for S {
-    type Item = S::Item;
-    type Of<R: Pod> = R;
-    type Out<'o, R: Pod> = Output<'o, R>;
-}
-
-impl<S: Source> Grouped for Counted<'_, S> {
+impl<S: Sequence> Grouped for S {
     type Item = S::Item;
     type Of<R: Pod> = R;
     type Out<'o, R: Pod> = Output<'o, R>;
@@ -81,7 +76,7 @@ pub struct Along<V, A> {
     pub(crate) axes: A,
 }
 
-impl<V: Shaped, A: Axes> Along<V, A> {
+impl<V: Viewed, A: Axes> Along<V, A> {
     /// The elements in memory, one line after another, then the number of lines and their length. Lines that already
     /// have this order in memory stay where they are. Others are copied.
     pub(crate) fn in_memory(&self, device: &Device) -> Result<(Held<'_, V::From>, usize, usize)> {
@@ -98,15 +93,14 @@ impl<V: Shaped, A: Axes> Along<V, A> {
         self.view.shape()
     }
 
-    /// Returns whether lines follow one another in the order of the view: the axes are the last ones.
+    /// As [`adjoin`].
     pub(crate) fn adjoin(&self) -> Result<bool> {
-        let [kept, taken] = kept_and_taken(self.view.view().shape(), self.axes.list())?;
-        Ok(kept.iter().chain(&taken).is_sorted())
+        adjoin(self.shape(), self.axes.list())
     }
 
     /// As [`put_lines`].
     pub(crate) fn put<R: Pod>(&self, device: &Device, lines: &Buffer<R>, output: Output<'_, R>) -> Result<()> {
-        put_lines(device, self.view.view().shape(), self.axes.list(), lines, output)
+        put_lines(device, self.shape(), self.axes.list(), lines, output)
     }
 
     /// Samples of lines with a weight for each, as [`Source::weighted`]. The view of the weights has the shape of the
@@ -169,6 +163,12 @@ impl<V: Shaped, A: Axes> Along<V, A> {
     }
 }
 
+/// Returns whether lines follow one another in the order of a view of this shape: the axes are the last ones.
+pub(crate) fn adjoin(shape: &[usize], axes: &[usize]) -> Result<bool> {
+    let [kept, taken] = kept_and_taken(shape, axes)?;
+    Ok(kept.iter().chain(&taken).is_sorted())
+}
+
 /// Copies elements from `lines`, which has one line along `axes` after another, to an output of a shape, in row-major
 /// order.
 pub(crate) fn put_lines<R: Pod>(
@@ -189,7 +189,7 @@ pub(crate) fn put_lines<R: Pod>(
 
 /// As [`Along::in_memory`].
 #[inline(never)]
-pub(crate) fn in_memory<'a, T: Element>(
+pub(crate) fn in_memory<'a, T: Pod>(
     device: &Device,
     view: NdView<'a, T>,
     axes: &[usize],
@@ -269,7 +269,9 @@ impl<'a, T: Element> AlongOne<'a, T> {
         };
         Ok(Self { elements, layout: Layout::contiguous(&shape)?, axis: shape.len() - 1 })
     }
+}
 
+impl<T: Pod> AlongOne<'_, T> {
     pub(crate) fn view(&self) -> Result<NdView<'_, T>> {
         NdView::new(self.elements.input(), self.layout)
     }
@@ -448,7 +450,7 @@ impl<S: Source, F: Source> Grouped for Flagged<S, F> {
     type Out<'o, R: Pod> = Output<'o, R>;
 }
 
-impl<V: Shaped, A: Axes> Grouped for Along<V, A> {
+impl<V: Viewed, A: Axes> Grouped for Along<V, A> {
     type Item = V::To;
     type Of<R: Pod> = Buffer<R>;
     type Out<'o, R: Pod> = Output<'o, R>;
@@ -474,11 +476,11 @@ impl<const N: usize> Axes for [usize; N] {
     }
 }
 
-/// An N-dimensional view, or one whose elements are converted as they are read.
+/// An N-dimensional view of elements or structs, or one whose elements are converted as they are read.
 #[doc(hidden)]
-pub trait Shaped: Copy {
-    type From: Element;
-    type To: Element + From<Self::From>;
+pub trait Viewed: Copy {
+    type From: Plain;
+    type To: Plain;
 
     fn view(&self) -> NdView<'_, Self::From>;
 
@@ -486,7 +488,12 @@ pub trait Shaped: Copy {
     fn shape(&self) -> &[usize];
 }
 
-impl<T: Element> Shaped for NdView<'_, T> {
+/// An N-dimensional view of elements, or one whose elements are converted as they are read.
+#[doc(hidden)]
+pub trait Shaped: Viewed<From: Element, To: Element + From<<Self as Viewed>::From>> {}
+impl<V: Viewed<From: Element, To: Element + From<<V as Viewed>::From>>> Shaped for V {}
+
+impl<T: Plain> Viewed for NdView<'_, T> {
     type From = T;
     type To = T;
 
@@ -506,7 +513,7 @@ pub struct NdCast<'a, T: Pod, U> {
     to: PhantomData<fn() -> U>,
 }
 
-impl<T: Element, U: Element + From<T>> Shaped for NdCast<'_, T, U> {
+impl<T: Element, U: Element + From<T>> Viewed for NdCast<'_, T, U> {
     type From = T;
     type To = U;
 
@@ -595,7 +602,7 @@ pub struct NdMap<'a, T: Pod, F> {
     function: F,
 }
 
-impl<T: Element, F: Function<T>> NdMap<'_, T, F> {
+impl<T: Item + Plain, F: Function<T, Output: Plain>> NdMap<'_, T, F> {
     /// The lines along axes, as [`NdView::along`].
     ///
     /// ```
@@ -638,7 +645,7 @@ fn has_no_gaps(layout: &Layout) -> bool {
     })
 }
 
-impl<T: Element, F: Function<T>, A: Axes> Grouped for Along<NdMap<'_, T, F>, A> {
+impl<T: Item + Plain, F: Function<T>, A: Axes> Grouped for Along<NdMap<'_, T, F>, A> {
     type Item = F::Output;
     type Of<R: Pod> = Buffer<R>;
     type Out<'o, R: Pod> = Output<'o, R>;
@@ -647,7 +654,7 @@ impl<T: Element, F: Function<T>, A: Axes> Grouped for Along<NdMap<'_, T, F>, A> 
 /// # Lines
 ///
 /// These methods choose the axes along which a primitive computes.
-impl<'a, T: Element> NdView<'a, T> {
+impl<T: Plain> NdView<'_, T> {
     /// The lines along one axis, `along(0)`, or several, `along([0, 2])`, as the input of a primitive.
     ///
     /// There is a line for each index of the other axes, in row-major order. A line along several axes has their
@@ -671,22 +678,10 @@ impl<'a, T: Element> NdView<'a, T> {
     pub fn along<A: Axes>(self, axes: A) -> Along<Self, A> {
         Along { view: self, axes }
     }
+}
 
-    /// The view with elements of a wider type: `x[i, j, ..] as U`. Kernels convert elements as they read them.
-    ///
-    /// ```
-    /// use oclprim::{Source, Device, op::Sum};
-    ///
-    /// let device = Device::best()?;
-    /// let x = device.upload(&[200u8, 100, 1, 2])?;
-    /// assert_eq!(device.reduce(x.nd(&[2, 2])?.cast::<u32>().along(0), Sum)?.to_vec()?, [201, 102]);
-    /// # Ok::<(), oclprim::Error>(())
-    /// ```
-    pub fn cast<U: Element + From<T>>(self) -> NdCast<'a, T, U> {
-        NdCast { view: self, to: PhantomData }
-    }
-
-    /// Maps each element: `f(x[i, j, ..])`, an input of reductions along axes. `f` is as in [`Source::map`].
+impl<'a, T: Item + Plain> NdView<'a, T> {
+    /// Maps each element or struct: `f(x[i, j, ..])`, an input of reductions along axes. `f` is as in [`Source::map`].
     ///
     /// The mapped elements are written to memory first: one more read of the view, and a write.
     ///
@@ -701,6 +696,22 @@ impl<'a, T: Element> NdView<'a, T> {
     /// ```
     pub fn map<F: Function<T>>(self, f: F) -> NdMap<'a, T, F> {
         NdMap { view: self, function: f }
+    }
+}
+
+impl<'a, T: Element> NdView<'a, T> {
+    /// The view with elements of a wider type: `x[i, j, ..] as U`. Kernels convert elements as they read them.
+    ///
+    /// ```
+    /// use oclprim::{Source, Device, op::Sum};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[200u8, 100, 1, 2])?;
+    /// assert_eq!(device.reduce(x.nd(&[2, 2])?.cast::<u32>().along(0), Sum)?.to_vec()?, [201, 102]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn cast<U: Element + From<T>>(self) -> NdCast<'a, T, U> {
+        NdCast { view: self, to: PhantomData }
     }
 
     /// Products: `x[i, j, ..] * y[i, j, ..]`, an input of reductions along axes. The sums of these products along an axis

@@ -1,40 +1,63 @@
 //! The types of a source's elements.
 
-use crate::{Element, ElementType};
+use std::any::TypeId;
 
-/// The type of a source's elements: an [`Element`], or a tuple of two to four items.
+use super::load::Type;
+use crate::Element;
+
+/// The type of a source's elements: an [`Element`], a struct with [`SharedType`](trait@crate::SharedType), or a tuple of
+/// two to four items.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not the type of a source's elements",
-    label = "expected an element type, or a tuple of two to four"
+    label = "expected an element type, a struct with `#[derive(SharedType)]`, or a tuple of two to four"
 )]
 pub trait Item: Copy + Send + Sync + 'static {
-    /// Adds the element types of the item, from left to right.
+    /// Adds the components of the item, from left to right: the type of each in Rust and in OpenCL C.
     #[doc(hidden)]
-    fn components(all: &mut Vec<ElementType>);
+    fn components(all: &mut Vec<(TypeId, Type)>);
 }
 
 impl<T: Element> Item for T {
-    fn components(all: &mut Vec<ElementType>) {
-        all.push(T::TYPE);
+    fn components(all: &mut Vec<(TypeId, Type)>) {
+        all.push((TypeId::of::<T>(), T::TYPE.into()));
     }
 }
 
-/// An item that functions take: `i8` to `u64`, `f32` and `f64`, and tuples of them.
+/// An item that functions take: `i8` to `u64`, `f32` and `f64`, structs with [`SharedType`](trait@crate::SharedType), and
+/// tuples of them.
 ///
 /// Devices do not compute in `f16` and `bf16`, so `cast::<f32>()` comes before a map.
 #[diagnostic::on_unimplemented(
     message = "a function for devices does not take `{Self}`",
-    note = "write `.cast::<f32>()` before `.map(..)` for elements of `f16` and `bf16`"
+    note = "write `.cast::<f32>()` before `.map(..)` for elements of `f16` and `bf16`",
+    note = "for a struct, write `#[derive(SharedType)]`, with the feature `macros`"
 )]
 pub trait Computed: Item {}
 
 impl<T: Element<Acc = T>> Computed for T {}
 
+/// An item that functions return: `i8` to `u64`, `f32` and `f64`, and structs with
+/// [`SharedType`](trait@crate::SharedType).
+#[diagnostic::on_unimplemented(
+    message = "a function for devices does not return `{Self}`",
+    note = "for several numbers, return a struct with `#[derive(SharedType)]`, with the feature `macros`"
+)]
+pub trait Returned: Computed {}
+
+impl<T: Element<Acc = T>> Returned for T {}
+
+/// The type of a component in OpenCL C, if the item has one component.
+pub(super) fn type_of<T: Returned>() -> Type {
+    let mut all = Vec::with_capacity(1);
+    T::components(&mut all);
+    all.swap_remove(0).1
+}
+
 macro_rules! tuples {
     ($($($name:ident)*;)*) => {
         $(
             impl<$($name: Item),*> Item for ($($name,)*) {
-                fn components(all: &mut Vec<ElementType>) {
+                fn components(all: &mut Vec<(TypeId, Type)>) {
                     $($name::components(all);)*
                 }
             }

@@ -1,7 +1,11 @@
 //! Lengths of sources: a number on the host, or a count in the memory of a device.
 
-use super::{Source, Take, finite};
-use crate::{Buffer, Device, Offset, Result, View, counted::Count};
+use std::marker::PhantomData;
+
+use bytemuck::Pod;
+
+use super::{Indexed, Source, Take, With, finite, transform::Held};
+use crate::{Buffer, Device, Offset, Output, Result, View, arguments::expect_beside, counted::Count};
 
 /// A length for [`Source::take`]: a `usize`, or a count of one `u32` or `u64` in a [`Buffer`] or a [`View`].
 ///
@@ -78,7 +82,155 @@ pub struct Counted<'c, S> {
 impl<S: Source> Counted<'_, S> {
     /// The elements as a source with a length on the host. On an OpenCL device, waits for the count.
     pub(crate) fn known(self, device: &Device) -> Result<Take<S>> {
-        let capacity = finite(&self.source)?;
-        Ok(Take { len: self.count.read(device, capacity)?, source: self.source })
+        Ok(Take { len: self.len_on(device)?, source: self.source })
+    }
+}
+
+/// All elements of a [`Source`], or its first elements [by a count](Source::take).
+///
+/// The crate alone implements this trait.
+///
+/// ```
+/// use oclprim::{Device, Source, source::Sequence};
+///
+/// fn runs(x: impl Sequence<Item = u8>) -> oclprim::Result<Vec<u32>> {
+///     Device::best()?.run_length_encode(x)?.1.to_vec()
+/// }
+/// let count = Device::best()?.upload(&[3u64])?;
+/// assert_eq!((runs(b"aabbb")?, runs(b"aabbb".take(&count))?), (vec![2, 3], vec![2, 1]));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a source, nor its first elements by a count",
+    label = "expected `&[T]`, `&Vec<T>`, `&Buffer<T>`, a `View`, an expression over them, or `x.take(&count)`",
+    note = "a `Vec`, an array or a `Buffer` is passed by reference"
+)]
+pub trait Sequence: Sized {
+    /// The type of an element.
+    type Item: Copy + Send + Sync + 'static;
+
+    /// True if a count is the number of elements.
+    #[doc(hidden)]
+    const BY_COUNT: bool;
+
+    /// The number of elements of the source.
+    #[doc(hidden)]
+    fn most(&self) -> Result<usize>;
+
+    /// The number of elements. On an OpenCL device it waits for a count.
+    #[doc(hidden)]
+    fn len_on(&self, device: &Device) -> Result<usize>;
+
+    /// The elements in memory. With a count, only as many of them as it says are valid. The CPU backend reads a count,
+    /// and holds exactly its elements.
+    #[doc(hidden)]
+    fn held_on<'a>(&'a self, device: &Device) -> Result<(Held<'a, Self::Item>, Option<Count<'a>>)>
+    where
+        Self::Item: Pod;
+
+    /// As many values in memory as [`Self::held_on`] returns elements.
+    #[doc(hidden)]
+    fn values_on<'a, V: Source<Item: Pod>>(&self, values: &'a V, device: &Device) -> Result<Held<'a, V::Item>>;
+
+    /// The output of the `n` elements that [`Self::held_on`] returns. With a count, `output` has the length of the
+    /// source.
+    #[doc(hidden)]
+    fn output_on<'o, R: Pod>(&self, output: Output<'o, R>, n: usize, what: &str) -> Result<Output<'o, R>>;
+}
+
+impl<S: Source> Sequence for S {
+    type Item = S::Item;
+    const BY_COUNT: bool = false;
+
+    fn most(&self) -> Result<usize> {
+        finite(self)
+    }
+
+    fn len_on(&self, _: &Device) -> Result<usize> {
+        finite(self)
+    }
+
+    fn held_on<'a>(&'a self, device: &Device) -> Result<(Held<'a, S::Item>, Option<Count<'a>>)>
+    where
+        S::Item: Pod,
+    {
+        Ok((self.held(device)?, None))
+    }
+
+    fn values_on<'a, V: Source<Item: Pod>>(&self, values: &'a V, device: &Device) -> Result<Held<'a, V::Item>> {
+        values.held(device)
+    }
+
+    fn output_on<'o, R: Pod>(&self, output: Output<'o, R>, _: usize, _: &str) -> Result<Output<'o, R>> {
+        Ok(output)
+    }
+}
+
+impl<S: Source> Sequence for Counted<'_, S> {
+    type Item = S::Item;
+    const BY_COUNT: bool = true;
+
+    fn most(&self) -> Result<usize> {
+        finite(&self.source)
+    }
+
+    fn len_on(&self, device: &Device) -> Result<usize> {
+        self.count.read(device, self.most()?)
+    }
+
+    fn held_on<'a>(&'a self, device: &Device) -> Result<(Held<'a, S::Item>, Option<Count<'a>>)>
+    where
+        S::Item: Pod,
+    {
+        if device.is_cpu() {
+            return Ok((self.source.erased().first(self.len_on(device)?, device)?, None));
+        }
+        Ok((self.source.erased().held_counted(device, self.count)?, Some(self.count)))
+    }
+
+    fn values_on<'a, V: Source<Item: Pod>>(&self, values: &'a V, device: &Device) -> Result<Held<'a, V::Item>> {
+        expect_beside(self.most()?, finite(values)?, "keys need as many values")?;
+        if device.is_cpu() {
+            return values.erased().first(self.len_on(device)?, device);
+        }
+        values.erased().held_counted(device, self.count)
+    }
+
+    fn output_on<'o, R: Pod>(&self, output: Output<'o, R>, n: usize, what: &str) -> Result<Output<'o, R>> {
+        output.expect_len(self.most()?, what)?;
+        Ok(output.part(0, n))
+    }
+}
+
+impl<S: Source> Counted<'_, S> {
+    /// The first elements with a value for each, as [`Source::with`]. There are as many values as elements of the whole
+    /// source.
+    ///
+    /// ```
+    /// use oclprim::{Device, Order, Source};
+    ///
+    /// let count = Device::best()?.upload(&[2u32])?;
+    /// let keys = [3u8, 1, 0].take(&count).with(&[10, 11, 12]);
+    /// let (keys, values) = Device::best()?.sort(keys, Order::ascending())?;
+    /// assert_eq!((keys.to_vec()?, values.to_vec()?), (vec![1, 3], vec![11, 10]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn with<V: Source<Item: Pod>>(self, values: V) -> With<Self, V> {
+        With { keys: self, values }
+    }
+
+    /// The first elements with their indices, as [`Source::indexed`].
+    ///
+    /// ```
+    /// use oclprim::{Device, Source, Top};
+    ///
+    /// let count = Device::best()?.upload(&[3u32])?;
+    /// let x = [3, 1, 7, 9].take(&count).indexed::<u64>();
+    /// let (keys, indices) = Device::best()?.top_k(x, Top::largest(1))?;
+    /// assert_eq!((keys.to_vec()?, indices.to_vec()?), (vec![7], vec![2]));
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn indexed<I: Offset>(self) -> Indexed<Self, I> {
+        Indexed { keys: self, index: PhantomData }
     }
 }

@@ -5,11 +5,11 @@
 //! at an index, and `load_source`, 16 bytes of elements. Memory, lengths, strides and captured values are arguments, so
 //! the text does not depend on their values.
 
-use std::fmt;
+use std::{any::TypeId, fmt};
 
 use bytemuck::Pod;
 
-use super::{Expression, Source, no_struct, nodes::ENDLESS};
+use super::{Expression, Item, Source, nodes::ENDLESS};
 use crate::{
     Element, ElementType, Error, Input, Result,
     counted::{ClCount, Count},
@@ -18,6 +18,7 @@ use crate::{
         AnyInput, Capabilities, ClInput, Identity, ProgramSpec,
         opencl::{ClDevice, Launch},
     },
+    tuning::unit_type,
 };
 
 /// Returns the nearest f16, ties to even.
@@ -25,14 +26,80 @@ const TO_F16: &str = "static inline ushort source_to_f16(const float x)\n{\n    
     vstore_half_rte(x, 0, (half*)&bits);\n    return bits;\n}\n";
 
 /// The order of a shuffled source.
-const SHUFFLE: &str = include_str!("../../cl/lib/shuffle.cl");
+const SHUFFLE: &str = kernel_text!("lib/shuffle.cl");
 
-/// The type and the name of a value in the text. Elements of `f16` and `bf16` are their bits.
+/// The type of a value in the text.
+#[doc(hidden)]
+#[derive(Clone, Debug, PartialEq)]
+pub enum Type {
+    Element(ElementType),
+    Struct(Struct),
+}
+
+/// A struct in OpenCL C.
+#[doc(hidden)]
+#[derive(Clone, Debug, PartialEq)]
+pub struct Struct {
+    pub(crate) name: String,
+    /// Text that defines the struct, and that a program may contain several times.
+    pub(crate) definition: String,
+    pub(crate) size: usize,
+    pub(crate) needs_fp64: bool,
+}
+
+impl Struct {
+    /// A struct that a device only copies. Its alignment is that of `T`.
+    fn opaque<T>() -> Result<Self> {
+        let size = size_of::<T>();
+        if size == 0 {
+            return Err(Error::unsupported("a device computes no elements without bytes"));
+        }
+        let unit = align_of::<T>().min(8);
+        let (count, name) = (size / unit, format!("source_bytes_{unit}_{size}"));
+        let definition = format!(
+            "#ifndef {name}_is_there\n#define {name}_is_there\ntypedef struct {{ {} x[{count}]; }} {name};\n#endif\n",
+            unit_type(unit)
+        );
+        Ok(Self { name, definition, size, needs_fp64: false })
+    }
+}
+
+impl Type {
+    /// The name in OpenCL C. Elements of `f16` and `bf16` are their bits.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Element(element) => element.storage(),
+            Self::Struct(of) => &of.name,
+        }
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Element(element) => element.size(),
+            Self::Struct(of) => of.size,
+        }
+    }
+
+    fn needs_fp64(&self) -> bool {
+        match self {
+            Self::Element(element) => element.needs_fp64(),
+            Self::Struct(of) => of.needs_fp64,
+        }
+    }
+}
+
+impl From<ElementType> for Type {
+    fn from(element: ElementType) -> Self {
+        Self::Element(element)
+    }
+}
+
+/// The type and the name of a value in the text.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct Component {
     name: String,
-    element: ElementType,
+    ty: Type,
     /// If the value is element `i` of memory, or that element in a wider type: the argument of the memory, and the type
     /// of its elements.
     memory: Option<(usize, ElementType)>,
@@ -56,6 +123,16 @@ struct Mapped {
     argument: usize,
     from: ElementType,
     prelude: String,
+}
+
+impl Component {
+    /// The type of a value that is cast, multiplied, or one of several that a kernel writes.
+    fn element(&self) -> ElementType {
+        match &self.ty {
+            Type::Element(element) => *element,
+            Type::Struct(of) => unreachable!("{} is only read, copied or passed to a function", of.name),
+        }
+    }
 }
 
 /// The index of an element in the text.
@@ -96,7 +173,7 @@ struct Direct {
 /// Memory among the parameters of the text. A text reads the same memory by the same parameters.
 struct Declared {
     identity: Identity,
-    element: ElementType,
+    ty: Type,
     /// The number in the names of pointer and offset.
     number: usize,
     /// The argument, with a device.
@@ -117,8 +194,10 @@ pub struct Text<'d> {
     declared: Vec<Declared>,
     direct: Vec<Direct>,
     functions: String,
-    /// The texts of `Map::with_functions` in `functions`.
+    /// The texts of `Map::with_functions` and the definitions of structs in `functions`.
     known: Vec<String>,
+    /// The structs whose fields the functions read.
+    structs: Vec<(TypeId, Type)>,
     body: String,
     variables: usize,
     needs_fp64: bool,
@@ -140,6 +219,7 @@ impl<'d> Text<'d> {
             direct: Vec::new(),
             functions: String::new(),
             known: Vec::new(),
+            structs: Vec::new(),
             body: String::new(),
             variables: 0,
             needs_fp64: false,
@@ -178,12 +258,29 @@ impl<'d> Text<'d> {
         self.plain("ulong", &(value as u64).to_ne_bytes())
     }
 
-    /// A variable of an element type.
-    pub(super) fn value(&mut self, element: ElementType, text: &str) -> Component {
-        self.needs_fp64 |= element.needs_fp64();
-        let name = format!("v{}", self.unique());
-        self.body += &format!("    const {} {name} = {text};\n", element.storage());
-        Component { name, element, memory: None, factors: None, mapped: None }
+    /// Declares the structs among the components of the items that a function takes, so that memory of these structs is
+    /// read in their types.
+    pub(super) fn declare<I: Item>(&mut self) {
+        I::components(&mut self.structs);
+    }
+
+    /// Defines a type, if it is a struct.
+    fn define(&mut self, ty: &Type) {
+        self.needs_fp64 |= ty.needs_fp64();
+        if let Type::Struct(Struct { definition, .. }) = ty
+            && !self.known.contains(definition)
+        {
+            self.functions += definition;
+            self.known.push(definition.clone());
+        }
+    }
+
+    /// A variable.
+    pub(super) fn value(&mut self, ty: impl Into<Type>, text: &str) -> Component {
+        let (name, ty) = (format!("v{}", self.unique()), ty.into());
+        self.define(&ty);
+        self.body += &format!("    const {} {name} = {text};\n", ty.name());
+        Component { name, ty, memory: None, factors: None, mapped: None }
     }
 
     /// A variable for an index.
@@ -195,49 +292,48 @@ impl<'d> Text<'d> {
 
     /// The element of `input` at an index.
     pub(super) fn elements<T: Pod>(&mut self, input: Input<'_, T>, index: &Index) -> Result<Vec<Component>> {
-        self.elements_of(ElementType::of::<T>(), input.any(), index)
+        let known = |&&(of, _): &&(TypeId, Type)| of == TypeId::of::<T>();
+        let ty = match (ElementType::of::<T>(), self.structs.iter().find(known)) {
+            (Some(element), _) => element.into(),
+            (None, Some((_, ty))) => ty.clone(),
+            (None, None) => Type::Struct(Struct::opaque::<T>()?),
+        };
+        self.elements_of(ty, input.any(), index)
     }
 
-    /// [`Self::elements`] of an element type. Returns an error if there is none, as for a struct.
-    pub(super) fn elements_of(
-        &mut self,
-        element: Option<ElementType>,
-        input: AnyInput<'_>,
-        index: &Index,
-    ) -> Result<Vec<Component>> {
-        let element = element.ok_or_else(no_struct)?;
-        let (number, argument, aligned) = self.memory(element, input)?;
-        Ok(vec![match index {
-            Index::Own => {
+    /// [`Self::elements`] of a type.
+    pub(super) fn elements_of(&mut self, ty: Type, input: AnyInput<'_>, index: &Index) -> Result<Vec<Component>> {
+        let (number, argument, aligned) = self.memory(&ty, input)?;
+        Ok(vec![match (index, ty) {
+            (Index::Own, Type::Element(element)) => {
                 if self.direct.iter().all(|one| one.number != number) {
                     self.direct.push(Direct { element, number, aligned });
                 }
                 let memory = argument.map(|argument| (argument, element));
-                Component { name: format!("d{number}"), element, memory, factors: None, mapped: None }
+                Component { name: format!("d{number}"), ty: element.into(), memory, factors: None, mapped: None }
             }
-            Index::Variable(at) => self.value(element, &format!("s{number}[o{number} + {at}]")),
+            (at, ty) => self.value(ty, &format!("s{number}[o{number} + {at}]")),
         }])
     }
 
-    /// The number of the parameters for memory, its argument, and whether it is aligned.
-    fn memory(&mut self, element: ElementType, input: AnyInput<'_>) -> Result<(usize, Option<usize>, bool)> {
+    /// The number of the parameters for memory of a type, its argument, and whether it is aligned.
+    fn memory(&mut self, ty: &Type, input: AnyInput<'_>) -> Result<(usize, Option<usize>, bool)> {
         let identity = input.identity();
-        let known = |known: &&Declared| Some(known.identity) == identity && known.element == element;
+        let known = |known: &&Declared| Some(known.identity) == identity && known.ty == *ty;
         if let Some(known) = self.declared.iter().find(known) {
             return Ok((known.number, known.argument, known.aligned));
         }
         let memory = self.device.map(|device| input.cl(device)).transpose()?;
         let number = self.unique();
-        self.needs_fp64 |= element.needs_fp64();
+        self.define(ty);
         let aligned = memory.as_ref().map_or(self.aligned, ClInput::aligned);
         let argument = memory.map(|memory| {
             self.arguments.push(Argument::Memory(memory));
             self.arguments.len() - 1
         });
-        let ty = element.storage();
-        self.parameter(format!("__global const {ty} *qualifier s{number}"), format!("s{number}"));
+        self.parameter(format!("__global const {} *qualifier s{number}", ty.name()), format!("s{number}"));
         self.parameter(format!("const ulong o{number}"), format!("o{number}"));
-        self.declared.extend(identity.map(|identity| Declared { identity, element, number, argument, aligned }));
+        self.declared.extend(identity.map(|identity| Declared { identity, ty: ty.clone(), number, argument, aligned }));
         Ok((number, argument, aligned))
     }
 
@@ -297,14 +393,17 @@ impl<'d> Text<'d> {
         map: &MapText,
         arguments: &[Component],
         captured: &[(ElementType, [u8; 8])],
-        result: ElementType,
+        result: Type,
     ) -> Component {
-        let mapped = match arguments {
-            [Component { memory: Some((argument, from)), element, .. }] if captured.is_empty() => {
-                Some(Mapped { argument: *argument, from: *from, prelude: map.prelude(*element, result) })
+        let mapped = match (arguments, &result) {
+            ([Component { memory: Some((argument, from)), ty: Type::Element(element), .. }], Type::Element(result))
+                if captured.is_empty() =>
+            {
+                Some(Mapped { argument: *argument, from: *from, prelude: map.prelude(*element, *result) })
             }
             _ => None,
         };
+        self.define(&result);
         let name = format!("source_f{}", self.unique());
         let captured: Vec<(ElementType, String)> = captured
             .iter()
@@ -313,10 +412,13 @@ impl<'d> Text<'d> {
                 (*element, self.plain(element.storage(), &bytes[..element.size()]))
             })
             .collect();
-        let elements = arguments.iter().map(|argument| argument.element).chain(captured.iter().map(|value| value.0));
-        let names = argument_names(arguments.len(), captured.len());
-        let parameters: Vec<(ElementType, String)> = elements.zip(names).collect();
-        self.functions += &map.function(&name, &parameters, result, &mut self.known);
+        let types = arguments.iter().map(|argument| argument.ty.name());
+        let types = types.chain(captured.iter().map(|value| value.0.storage()));
+        let parameters: Vec<String> = types
+            .zip(argument_names(arguments.len(), captured.len()))
+            .map(|(ty, name)| format!("{ty} {name}"))
+            .collect();
+        self.functions += &map.function(&name, &parameters.join(", "), result.name(), &mut self.known);
         let values = arguments.iter().map(|argument| argument.name.clone());
         let values: Vec<String> = values.chain(captured.into_iter().map(|(_, name)| name)).collect();
         Component { mapped, ..self.value(result, &format!("{name}({})", values.join(", "))) }
@@ -328,21 +430,22 @@ impl<'d> Text<'d> {
     }
 
     fn cast(&mut self, from: Component, to: ElementType) -> Component {
-        let memory = from.memory.filter(|_| holds(to, from.element));
-        if from.element == to {
+        let element = from.element();
+        let memory = from.memory.filter(|_| holds(to, element));
+        if element == to {
             return Component { factors: None, ..from };
         }
         self.needs_fp64 |= to.needs_fp64();
         let (x, ty) = (widened(&from), to.storage());
         let text = match to {
             ElementType::F16 | ElementType::Bf16 => self.narrowed(to, &format!("(float){x}")),
-            ElementType::F64 if from.element.is_float() && from.element != ElementType::F64 => {
+            ElementType::F64 if element.is_float() && element != ElementType::F64 => {
                 format!("float_to_double({x})")
             }
-            _ if to.is_float() || !from.element.is_float() => format!("({ty}){x}"),
+            _ if to.is_float() || !element.is_float() => format!("({ty}){x}"),
             _ => {
                 // Mesa 25 crashes if it converts a float to an 8-bit integer.
-                let one = self.value(from.element.accumulator(), &x).name;
+                let one = self.value(element.accumulator(), &x).name;
                 let inside = match to {
                     ElementType::I8 => format!("(char)clamp(convert_int_sat_rtz({one}), -128, 127)"),
                     ElementType::U8 => format!("(uchar)clamp(convert_int_sat_rtz({one}), 0, 255)"),
@@ -362,7 +465,7 @@ impl<'d> Text<'d> {
 
     /// The product of two values of one type. Integers wrap.
     pub(super) fn product(&mut self, x: &Component, y: &Component, index: &Index) -> Component {
-        let (element, ty) = (x.element, x.element.storage());
+        let (element, ty) = (x.element(), x.ty.name().to_owned());
         let text = format!("{} * {}", widened(x), widened(y));
         let text = match element {
             ElementType::F16 | ElementType::Bf16 => self.narrowed(element, &text),
@@ -423,11 +526,12 @@ impl<'d> Text<'d> {
         )
     }
 
-    /// The load with this text, whose elements are of one component or several.
-    fn load(self, include: &'static str, text: String) -> Load {
+    /// The load with this text, whose elements are of one component or several. `ty` is the largest type of a component.
+    fn load(self, include: &'static str, ty: Type, text: String) -> Load {
         Load {
             include,
             text,
+            ty,
             functions: self.functions,
             arguments: self.arguments,
             needs_fp64: self.needs_fp64,
@@ -442,15 +546,23 @@ impl<'d> Text<'d> {
 
     /// The load of a source with these elements.
     fn finish(self, item: Component) -> Load {
-        let ty = item.element.storage();
-        let per_vector = 16 / item.element.size();
+        let ty = item.ty.name();
         let (declared, read, held) = (self.elements_declared(), self.elements_read(false), self.elements_read(true));
-        let loads = self.loads(per_vector);
-        let four = format!(
-            "INLINED void load_source_four(const OFFSET_T i, {ty}* x, SOURCE_PARAMS())\n{{\n{}    \
-             for (uint k = 0; k < 4; k++) {{\n        x[k] = source_of(i + k, {held}SOURCE_ARGS);\n    }}\n}}\n",
-            self.loads(4)
-        );
+        let several = |name: &str, count: usize| {
+            let loads = self.loads(count);
+            format!(
+                "INLINED void {name}(const OFFSET_T i, {ty}* x, SOURCE_PARAMS())\n{{\n{loads}    \
+                 for (uint k = 0; k < {count}; k++) {{\n        x[k] = source_of(i + k, {held}SOURCE_ARGS);\n    }}\n}}\n"
+            )
+        };
+        let (inlined, loads, load_source, four) = match &item.ty {
+            Type::Element(element) => {
+                let count = 16 / element.size();
+                ("INLINED", self.loads(count), several("load_source", count), several("load_source_four", 4))
+            }
+            // Oclgrind does not inline functions that return structs.
+            Type::Struct(_) => ("static inline", String::new(), String::new(), String::new()),
+        };
         let factors = item.factors.map(|Factors { names: [x, y], end }| {
             let to = format!("{ty}* x, {ty}* y");
             format!(
@@ -459,29 +571,30 @@ impl<'d> Text<'d> {
                  INLINED void source_factors_at(const OFFSET_T i, {to}, SOURCE_PARAMS())\n{{\n    \
                  source_factors_of(i, {read}x, y, SOURCE_ARGS);\n}}\n\
                  INLINED void load_source_factors(const OFFSET_T i, {to}, SOURCE_PARAMS())\n{{\n{loads}    \
-                 for (uint k = 0; k < {per_vector}; k++) {{\n        \
+                 for (uint k = 0; k < {}; k++) {{\n        \
                  source_factors_of(i + k, {held}x + k, y + k, SOURCE_ARGS);\n    }}\n}}\n",
-                &self.body[..end]
+                &self.body[..end],
+                16 / item.ty.size()
             )
         });
         let text = format!(
-            "{}INLINED {ty} source_of(const OFFSET_T i, {declared}SOURCE_PARAMS())\n{{\n{}    return {};\n}}\n\
-             INLINED {ty} source_at(const OFFSET_T i, SOURCE_PARAMS())\n{{\n    return source_of(i, {read}SOURCE_ARGS);\n}}\n\
-             INLINED void load_source(const OFFSET_T i, {ty}* x, SOURCE_PARAMS())\n{{\n{loads}    \
-             for (uint k = 0; k < {per_vector}; k++) {{\n        x[k] = source_of(i + k, {held}SOURCE_ARGS);\n    }}\n}}\n",
+            "{}{inlined} {ty} source_of(const OFFSET_T i, {declared}SOURCE_PARAMS())\n{{\n{}    return {};\n}}\n\
+             {inlined} {ty} source_at(const OFFSET_T i, SOURCE_PARAMS())\n{{\n    return source_of(i, {read}SOURCE_ARGS);\n}}\n{load_source}",
             self.head(),
             self.body,
             item.name
         );
-        Load { memory: item.memory, factors, four, mapped: item.mapped, ..self.load("lib/source.cl", text) }
+        Load { memory: item.memory, factors, four, mapped: item.mapped, ..self.load("lib/source.cl", item.ty, text) }
     }
 
     /// The load of a source whose elements have several components, each for an output of its own. `aligned` says which
     /// outputs take 16-byte stores.
     fn finish_several(self, items: &[Component], aligned: &[bool]) -> Load {
-        let per_vector = 16 / items.iter().map(|item| item.element.size()).max().unwrap_or(1);
+        let elements: Vec<_> = items.iter().map(Component::element).collect();
+        let largest = elements.iter().copied().max_by_key(|element| element.size()).unwrap_or(ElementType::U8);
+        let per_vector = 16 / largest.size();
         let list = |text: &dyn Fn(usize, &str) -> String| -> Vec<String> {
-            items.iter().enumerate().map(|(k, item)| text(k, item.element.storage())).collect()
+            elements.iter().enumerate().map(|(k, element)| text(k, element.storage())).collect()
         };
         let all = |text: &dyn Fn(usize, &str) -> String| list(text).concat();
         let joined = |text: &dyn Fn(usize, &str) -> String| list(text).join(", ");
@@ -517,7 +630,7 @@ impl<'d> Text<'d> {
             self.loads(per_vector),
             joined(&|k, _| format!("y{k} + k")),
         );
-        self.load("lib/sources.cl", text)
+        self.load("lib/sources.cl", largest.into(), text)
     }
 }
 
@@ -529,7 +642,7 @@ pub(super) fn only(mut components: Vec<Component>) -> Component {
 
 /// The value in the type in which it is computed.
 fn widened(from: &Component) -> String {
-    match from.element {
+    match from.element() {
         ElementType::F16 => format!("f16_to_float({})", from.name),
         ElementType::Bf16 => format!("bf16_to_float({})", from.name),
         _ => from.name.clone(),
@@ -552,6 +665,7 @@ pub struct Load {
     /// The file that the text replaces.
     include: &'static str,
     text: String,
+    ty: Type,
     functions: String,
     arguments: Vec<Argument>,
     needs_fp64: bool,
@@ -567,6 +681,11 @@ pub struct Load {
 }
 
 impl Load {
+    /// The type of the elements, or the largest type of their components.
+    pub(crate) fn ty(&self) -> &Type {
+        &self.ty
+    }
+
     /// The load of a source whose elements are of one component.
     pub(crate) fn of<T>(source: &dyn Expression<T>, device: &ClDevice) -> Result<Self> {
         Self::made(source, Text::new(Some(device), false))
@@ -581,7 +700,7 @@ impl Load {
     }
 
     /// The load without arguments, for its program alone.
-    pub fn without_device<S: Source<Item: Element>>(source: &S, aligned: bool) -> Result<Self> {
+    pub fn without_device<S: Source>(source: &S, aligned: bool) -> Result<Self> {
         Self::made(source, Text::new(None, aligned))
     }
 

@@ -21,7 +21,7 @@
 //! | [`Device::reduce`], [`Device::transform`], [`Device::scan`] and its variants without segments | none: a kernel computes an element when it reads it, and the CPU backend computes blocks that stay in the cache |
 //! | [`Device::transpose`] of one matrix | none |
 //! | [`Device::histogram`] | none on the CPU backend, or if a function that captures nothing maps memory: see [`histogram`](crate::histogram). Else as below |
-//! | reductions and scans by a user-defined operator, exact scans, scans in segments, sorts, merges, selections, partitions, runs, counts, extremes, statistics, other histograms, top-k, quantiles; also the offsets of segments, the keys of `by_key`, flags, values and weights | one more pass, which writes n elements to temporary memory |
+//! | reductions and scans by a user-defined operator, also of structs, exact scans, scans in segments, sorts, merges, selections, partitions, runs, counts, extremes, statistics, other histograms, top-k, quantiles; also the offsets of segments, the keys of `by_key`, flags, values and weights | one more pass, which writes n elements to temporary memory |
 //!
 //! Set operations, searches and copies take only arrays. [`Device::transform`] writes an array from a source.
 //!
@@ -62,7 +62,7 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 
-pub(crate) use self::group::AlongOne;
+pub(crate) use self::group::{AlongOne, in_memory};
 use self::load::{Component, Index, Text};
 #[doc(hidden)]
 pub use self::transform::Held;
@@ -70,14 +70,14 @@ pub use self::{
     function::Function,
     group::{
         Along, Axes, ByKey, Channels, Flagged, Grouped, Indexed, KeyedOutput, NdCast, NdMap, NdTimes, PairOutput,
-        Ranges, Segments, Shaped, Weighted, With, WithColumns,
+        Ranges, Segments, Shaped, Viewed, Weighted, With, WithColumns,
     },
-    item::{Computed, Item},
-    leaf::{Constant, Counting, constant, counting},
-    length::{Counted, Length},
+    item::{Computed, Item, Returned},
+    leaf::{Constant, Counting, Plain, constant, counting},
+    length::{Counted, Length, Sequence},
     nodes::{Cast, Gathered, Map, Reversed, Strided, Take, Times, Zip, zip},
     order::{Neighbours, Shuffled},
-    transform::{Outputs, Transformable, Written},
+    transform::{Outputs, Split, Transformable, Whole, Written},
 };
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::{Device, View};
@@ -109,14 +109,14 @@ use crate::{
     note = "`take(&count)` comes last, and few calls take it: the documentation of `source::Grouped` has the table"
 )]
 pub trait Source: Sized + Sync {
-    /// The type of an element: an [`Element`], a tuple of them, or for memory any plain type.
+    /// The type of an element: an [`Element`], a plain struct, or a tuple of these.
     type Item: Copy + Send + Sync + 'static;
 
     /// Maps each element: `f(x[0]), f(x[1]), ...`
     ///
     /// `f` is made by [`map!`](crate::map) or [`op::Map::new`](crate::op::Map::new). A tuple is one argument in Rust.
     /// In the text of `Map::new`, the components of a tuple are `a`, `b`, ..., `z`, `a_1`, `b_1` and so on. An item
-    /// that is no tuple is `x`.
+    /// that is no tuple is `x`. With `map!`, arguments and the result may also be structs.
     ///
     /// ```
     /// use oclprim::{Device, Source, op::{Map, Sum}};
@@ -256,9 +256,10 @@ pub trait Source: Sized + Sync {
     /// # A count on the device
     ///
     /// `n` may also be a count in the memory of the device: a [`Buffer`](crate::Buffer) or a [`View`] of one `u32` or `u64`, as
-    /// [`Device::select_into`] writes it. The elements are then the first `min(count, len)` of the source, and a count of 0 is an
-    /// empty input. Calls read the count on the device and do not wait for it. So a selection and calls on its result follow
-    /// one another without a wait:
+    /// [`Device::select_into`] writes it. The elements are then the first `min(count, len)` of the source, and a count
+    /// of 0 is an empty input. Most calls read the count on the device and do not wait for it; the
+    /// [table](crate::source::Grouped) lists the others. So a selection and calls on its result follow one another
+    /// without a wait:
     ///
     /// ```
     /// use oclprim::{Device, Source, op::{Map, Max}};
@@ -726,11 +727,6 @@ pub(crate) fn finite(source: &impl Source) -> Result<usize> {
 
 fn not_endless(length: Result<Option<usize>>) -> Result<usize> {
     length?.ok_or_else(|| Error::invalid("an endless source needs a length: write `take(n)`"))
-}
-
-/// The error for structs in an expression.
-pub(crate) fn no_struct() -> Error {
-    Error::unsupported("a device reads structs only from memory, not from an expression")
 }
 
 /// The error for an index out of range of a table of `len` elements.

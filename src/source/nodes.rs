@@ -58,6 +58,7 @@ impl<S: Source<Item: super::Item>, F: Function<S::Item>> Source for Map<S, F> {
     }
 
     fn emit(&self, text: &mut Text<'_>, index: &Index) -> Result<Vec<Component>> {
+        text.declare::<S::Item>();
         let arguments = self.source.emit(text, index)?;
         Ok(vec![self.function.emit(text, &arguments)])
     }

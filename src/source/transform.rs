@@ -2,9 +2,9 @@
 
 use bytemuck::Pod;
 
-use super::{Blocks, Counted, Erased, Expression, Source, finite, gpu, load::Load, no_struct};
+use super::{Blocks, Counted, Erased, Expression, Source, finite, gpu, leaf::Plain, load::Load};
 use crate::{
-    Buffer, Device, Element, ElementType, Input, Output, Result,
+    Buffer, Device, Element, Input, Output, Result,
     counted::{ClCount, Count},
     parallel,
     runtime::{AnyOutput, Backend, ClOutput, apart, opencl::ClDevice},
@@ -16,7 +16,7 @@ const CHUNK: usize = parallel::SERIAL;
 const TUPLES: usize = 256;
 
 /// An input of [`Device::transform`]: a [`Source`], the first elements [by a count](Source::take), or an
-/// [`NdView`](crate::NdView).
+/// [`NdView`](crate::NdView). `W` is [`Whole`], or [`Split`] for elements that are tuples.
 ///
 /// The crate alone implements this trait.
 ///
@@ -32,10 +32,10 @@ const TUPLES: usize = 256;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an input of a transform",
-    label = "expected a source of elements or of tuples of elements, or an `NdView`",
+    label = "expected a source of elements, structs or tuples of elements, or an `NdView`",
     note = "a `Vec`, an array or a `Buffer` is passed by reference"
 )]
-pub trait Transformable {
+pub trait Transformable<W = Whole> {
     /// The result: a [`Buffer`], or one for each component of a tuple.
     type Of;
     /// The output: an [`Output`], [`Outputs`], or an [`NdViewMut`](crate::NdViewMut) for an [`NdView`](crate::NdView).
@@ -46,9 +46,9 @@ pub trait Transformable {
     fn transform_into(self, device: &Device, output: Self::Out<'_>) -> Result<()>;
 }
 
-impl<S: Source<Item: Written>> Transformable for S {
-    type Of = <S::Item as Written>::Of;
-    type Out<'o> = <S::Item as Written>::Out<'o>;
+impl<S: Source<Item: Written<W>>, W> Transformable<W> for S {
+    type Of = <S::Item as Written<W>>::Of;
+    type Out<'o> = <S::Item as Written<W>>::Out<'o>;
 
     fn transform(self, device: &Device) -> Result<Self::Of> {
         S::Item::written(&self, device)
@@ -59,14 +59,23 @@ impl<S: Source<Item: Written>> Transformable for S {
     }
 }
 
-/// The type of the elements that [`Device::transform`] writes: an [`Element`], or a tuple of two to four of them.
+/// Elements that [`Device::transform`] writes to one output.
+#[derive(Debug)]
+pub enum Whole {}
+
+/// Elements, tuples, that [`Device::transform`] writes to an output for each component.
+#[derive(Debug)]
+pub enum Split {}
+
+/// The type of the elements that [`Device::transform`] writes: an [`Element`], a plain struct, or a tuple of two to four
+/// elements. `W` is [`Whole`], or [`Split`] for a tuple.
 ///
 /// The crate alone implements this trait.
 ///
 /// ```
 /// use oclprim::{Buffer, Device, Source, source::Written};
 ///
-/// fn written<T: Written>(x: impl Source<Item = T>) -> oclprim::Result<T::Of> {
+/// fn written<T: Written<W>, W>(x: impl Source<Item = T>) -> oclprim::Result<T::Of> {
 ///     Device::best()?.transform(x)
 /// }
 /// let (x, y) = written([1u8, 2].zip(&[0.5f32, 1.5]))?;
@@ -75,9 +84,9 @@ impl<S: Source<Item: Written>> Transformable for S {
 /// ```
 #[diagnostic::on_unimplemented(
     message = "a transform does not write `{Self}`",
-    label = "expected an element type, or a tuple of two to four element types"
+    label = "expected an element type, a plain struct, or a tuple of two to four element types"
 )]
-pub trait Written: Copy + Send + Sync + 'static {
+pub trait Written<W = Whole>: Copy + Send + Sync + 'static {
     /// A [`Buffer`], or one for each component.
     type Of;
     /// An [`Output`], or [`Outputs`].
@@ -90,7 +99,7 @@ pub trait Written: Copy + Send + Sync + 'static {
     fn write<S: Source<Item = Self>>(source: &S, device: &Device, output: Self::Out<'_>) -> Result<()>;
 }
 
-impl<T: Element> Written for T {
+impl<T: Plain> Written for T {
     type Of = Buffer<T>;
     type Out<'o> = Output<'o, T>;
 
@@ -137,7 +146,7 @@ macro_rules! tuples {
             }
         }
 
-        impl<$($name: Element),*> Written for ($($name,)*) {
+        impl<$($name: Element),*> Written<Split> for ($($name,)*) {
             type Of = ($(Buffer<$name>,)*);
             type Out<'o> = Outputs<($(Output<'o, $name>,)*)>;
 
@@ -158,7 +167,7 @@ macro_rules! tuples {
                     let n = source.finite_len()?;
                     $(to.$part.expect_len(n, "transform")?;)*
                     let Backend::Cpu = device.backend() else {
-                        return write_several(device, source, n, &[$($name::TYPE),*], vec![$(to.$part.any()),*]);
+                        return write_several(device, source, n, vec![$(to.$part.any()),*]);
                     };
                     let mut chunks = ($(to.$part.host()?.chunks_mut(CHUNK),)*);
                     let mut tasks = Vec::new();
@@ -185,23 +194,17 @@ macro_rules! tuples {
 tuples! { A X x 0 B Y y 1; A X x 0 B Y y 1 C Z z 2; A X x 0 B Y y 1 C Z z 2 D W w 3; }
 
 /// Writes each component of the `n` elements of a source to its output, on an OpenCL device.
-fn write_several<T>(
-    device: &Device,
-    source: &dyn Expression<T>,
-    n: usize,
-    elements: &[ElementType],
-    outputs: Vec<AnyOutput<'_>>,
-) -> Result<()> {
+fn write_several<T>(device: &Device, source: &dyn Expression<T>, n: usize, outputs: Vec<AnyOutput<'_>>) -> Result<()> {
     let Backend::OpenCl(device) = device.backend() else { return Ok(()) };
     let outs = outputs.into_iter().map(|output| output.cl(device, false)).collect::<Result<Vec<_>>>()?;
     let aligned: Vec<bool> = outs.iter().map(|out| out.aligned()).collect();
     let load = Load::of_several(source, device, &aligned)?;
     apart(&load.inputs(), &outs.iter().collect::<Vec<_>>())?;
-    load.run(device, source, n, &mut || gpu::write_several(device, elements, &load, &outs))?;
+    load.run(device, source, n, &mut || gpu::write_several(device, &load, &outs))?;
     outs.into_iter().try_for_each(|out| out.finish(device))
 }
 
-impl<S: Source<Item: Element>> Transformable for Counted<'_, S> {
+impl<S: Source<Item: Plain>> Transformable for Counted<'_, S> {
     type Of = Buffer<S::Item>;
     type Out<'o> = Output<'o, S::Item>;
 
@@ -257,7 +260,7 @@ impl Device {
     /// assert_eq!((halves.to_vec()?, squares.to_vec()?), (vec![0.5, 2.0, 4.5, 8.0], vec![1.0, 16.0, 81.0, 256.0]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn transform<I: Transformable>(&self, input: I) -> Result<I::Of> {
+    pub fn transform<I: Transformable<W>, W>(&self, input: I) -> Result<I::Of> {
         input.transform(self)
     }
 
@@ -282,7 +285,7 @@ impl Device {
     /// assert_eq!(x.to_vec()?, [0.0, 7.0, 8.0, 0.0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn transform_into<'o, I: Transformable>(&self, input: I, output: impl Into<I::Out<'o>>) -> Result<()> {
+    pub fn transform_into<'o, I: Transformable<W>, W>(&self, input: I, output: impl Into<I::Out<'o>>) -> Result<()> {
         input.transform_into(self, output.into())
     }
 }
@@ -342,8 +345,8 @@ fn write_load<T: Pod + Send + Sync>(
     n: usize,
     output: AnyOutput<'_>,
 ) -> Result<()> {
-    let (element, out) = output_of_load(device, ElementType::of::<T>(), load, output)?;
-    load.run(device, source, n, &mut || gpu::write(device, element, load, 0, &out, None))?;
+    let out = output_of_load(device, load, output)?;
+    load.run(device, source, n, &mut || gpu::write(device, load, 0, &out, None))?;
     out.finish(device)
 }
 
@@ -359,25 +362,18 @@ pub(super) fn write_counted<T: Pod + Send + Sync>(
     let Backend::OpenCl(device) = device.backend() else { return Ok(()) };
     let load = Load::of(source, device)?;
     let (n, count) = load.length(device, n, Some(count))?;
-    let element = ElementType::of::<T>().ok_or_else(no_struct)?;
     let out = output.cl(device, true)?;
     let inputs: Vec<_> = load.inputs().into_iter().chain(count.as_ref().map(ClCount::place)).collect();
     apart(&inputs, &[&out])?;
-    load.run(device, source, n, &mut || gpu::write(device, element, &load, 0, &out.part(0, n), count.as_ref()))?;
+    load.run(device, source, n, &mut || gpu::write(device, &load, 0, &out.part(0, n), count.as_ref()))?;
     out.finish(device)
 }
 
-/// The type of the elements, and the memory to which they are written. Returns an error for structs.
-fn output_of_load<'o>(
-    device: &ClDevice,
-    element: Option<ElementType>,
-    load: &Load,
-    output: AnyOutput<'o>,
-) -> Result<(ElementType, ClOutput<'o>)> {
-    let element = element.ok_or_else(no_struct)?;
+/// The memory to which the elements are written.
+fn output_of_load<'o>(device: &ClDevice, load: &Load, output: AnyOutput<'o>) -> Result<ClOutput<'o>> {
     let out = output.cl(device, false)?;
     apart(&load.inputs(), &[&out])?;
-    Ok((element, out))
+    Ok(out)
 }
 
 /// [`written`] with a load that the caller has already made. `device` is an OpenCL device.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::bounds;
 use crate::{
-    Input, Result, Scratch,
+    ElementType, Input, Result, Scratch,
+    counted::{ClCount, length, with_length},
     keys::Keys,
     runtime::{
         ClInput, DeviceClass, ProgramSpec, SubGroupBackend,
@@ -14,7 +15,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../cl/topk.cl");
+const TEXT: &str = kernel_text!("topk.cl");
 /// Minimum listed keys that are written at a time, as in `cl/topk_bounds.cl`.
 const FLUSH: usize = 1024;
 /// Maximum keys that a tile lists one by one; at most the work-items of a work-group.
@@ -272,6 +273,11 @@ pub fn plan(form: &Form<'_>, caps: &Tuned, wide: bool) -> Plan {
 }
 
 impl Plan {
+    /// The plan for a row of at most as many keys, whose number is in memory if `count` is its type.
+    pub fn by_count(self, count: Option<ElementType>) -> Self {
+        Self { program: with_length(self.program, count), ..self }
+    }
+
     /// The kernels that select keys, or with `ranks` the keys of ranks.
     fn kernels(&self, ranks: bool, floats: bool) -> Vec<&'static str> {
         let mut kernels = Vec::new();
@@ -313,16 +319,18 @@ struct Taken<'a> {
 }
 
 /// Selects keys from `input`, whose rows `form` defines, into `out`, and their indices into `places`. Row r adds
-/// `r * step` to its indices.
+/// `r * step` to its indices. With a count there is one row, with as many keys as it says. If these are fewer than
+/// wanted, all are selected.
 pub(crate) fn run(
     device: &ClDevice,
     form: &Form<'_>,
-    input: &ClInput,
+    input: (&ClInput, Option<&ClCount>),
     out: &ClInput,
     (places, step): (Option<&ClInput>, usize),
     scratch: &mut Scratch,
 ) -> Result<()> {
     let plan = plan(form, &*form.capabilities(device)?, device.wide(form.len + 16));
+    let plan = plan.by_count(input.1.map(ClCount::element));
     planned(device, &plan, form, input, out, (places, step), scratch)
 }
 
@@ -331,7 +339,7 @@ fn planned(
     device: &ClDevice,
     plan: &Plan,
     form: &Form<'_>,
-    input: &ClInput,
+    input: (&ClInput, Option<&ClCount>),
     out: &ClInput,
     (places, step): (Option<&ClInput>, usize),
     scratch: &mut Scratch,
@@ -355,7 +363,7 @@ fn planned(
         let values = values.map(|(from, to)| sort::Values { bytes: place_bytes, from: Some(from), to });
         let from = spare.part(first, k);
         let caps = sort::capabilities(device, keys, &from)?;
-        sort::run(device, &caps, keys, &from, Some(&out.part(first, k)), values, scratch)?;
+        sort::run(device, &caps, keys, (&from, input.1), Some(&out.part(first, k)), values, scratch)?;
     }
     Ok(())
 }
@@ -365,7 +373,7 @@ fn select<'d>(
     device: &'d ClDevice,
     plan: &Plan,
     form: &Form<'_>,
-    input: &ClInput,
+    (input, count): (&ClInput, Option<&ClCount>),
     mem: &ClMem,
     to: Taken<'_>,
 ) -> Result<()> {
@@ -389,7 +397,8 @@ fn select<'d>(
         };
         let with_rows = |kernel| -> Result<Launch<'d>> {
             let launch = device.launch(&plan.program, kernel)?.mem(input.mem());
-            let launch = launch.scalar((input.offset() + first * stride) as u64).offset(form.len as u64, plan.wide);
+            let launch = launch.scalar((input.offset() + first * stride) as u64);
+            let launch = length(launch, form.len, plan.wide, count, 0);
             let launch = launch.scalar(stride as u64).mem(mem).scalar(plan.regions.words()).scalar(rows as u32);
             let launch = launch.scalar(plan.parts as u32).offset(plan.share as u64, plan.wide);
             Ok(word(word(launch, keys.flip, keys.bytes), keys.always, keys.bytes))
@@ -445,7 +454,8 @@ fn select<'d>(
         }
         if let Ordering::Group(most) = plan.ordering {
             let launch = device.launch(&plan.program, "topk_order")?.mem(mem).scalar(out_first as u64);
-            let launch = launch.scalar(places.map_or(0, |(_, at)| at) as u64).scalar(k as u32).scalar(most as u32);
+            let launch = length(launch.scalar(places.map_or(0, |(_, at)| at) as u64), k, plan.wide, count, 0);
+            let launch = launch.scalar(most as u32);
             let launch = word(word(launch, keys.flip, keys.bytes), keys.always, keys.bytes);
             let (to, at) = wanted_places.unwrap_or((mem, 0));
             let launch = launch.mem(wanted.0).scalar(wanted.1 as u64).mem(to).scalar(at as u64);
@@ -471,6 +481,11 @@ pub fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
                         programs.push(program);
                     }
                 }
+                if key_bytes == 4 {
+                    let count = Some(if wide { ElementType::U64 } else { ElementType::U32 });
+                    let form = |len| Form { keys, place_bytes, rows: 1, len, want };
+                    programs.extend([1 << 10, 1 << 24].map(|len| plan(&form(len), caps, wide).by_count(count).program));
+                }
             }
         }
     }
@@ -480,7 +495,7 @@ pub fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, ElementType, Order, Output, Source, Tuning, internals::data::Data, runtime::Backend};
+    use crate::{Device, Order, Output, Source, Tuning, internals::data::Data, runtime::Backend};
 
     /// Returns whether keys were selected from the list, by the state of the first row in scratch. Otherwise the
     /// results are the same, but after more reads.
@@ -512,7 +527,7 @@ mod tests {
                     let mut scratch = Scratch::new();
                     let caps = Tuned::clone(&form.capabilities(cl).unwrap()).choosing("each", 64);
                     let plan = plan(&form, &caps, false);
-                    planned(cl, &plan, &form, &input, &out, (None, 0), &mut scratch).unwrap();
+                    planned(cl, &plan, &form, (&input, None), &out, (None, 0), &mut scratch).unwrap();
                     assert!(in_list(cl, &mut scratch), "{info}");
                 }
             }
@@ -541,7 +556,7 @@ mod tests {
                         let out = Output::from(&mut best).cl(cl, false).unwrap();
                         let out_places = Output::from(&mut places).cl(cl, false).unwrap();
                         let mut scratch = Scratch::new();
-                        planned(cl, &plan, &form, &input, &out, (Some(&out_places), 0), &mut scratch).unwrap();
+                        planned(cl, &plan, &form, (&input, None), &out, (Some(&out_places), 0), &mut scratch).unwrap();
                         out.finish(cl).unwrap();
                         out_places.finish(cl).unwrap();
                         let want = Device::cpu().top_k(x.indexed::<u32>(), top).unwrap();
@@ -590,7 +605,7 @@ mod tests {
                         assert_eq!(plan.pickers > 1, picks && form.rows == 1, "{what}: {plan:?}");
                         cl.take_timings().unwrap();
                         let mut scratch = Scratch::new();
-                        planned(cl, &plan, form, &input, out, (places, 0), &mut scratch).unwrap();
+                        planned(cl, &plan, form, (&input, None), out, (places, 0), &mut scratch).unwrap();
                         let names = cl.take_timings().unwrap().into_iter().map(|timing| timing.name);
                         let names: Vec<_> = names.filter(|name| name.starts_with("topk")).collect();
                         assert_eq!(names, launches(&plan, form), "{what}: {form:?}");

@@ -9,22 +9,12 @@
 
 use super::{Places, Rankable, Top};
 use crate::{
-    Buffer, Device, Error, Input, Key, Offset, Order, Output, Result, Scratch, Source,
+    Buffer, Device, Input, Key, Offset, Order, Output, Result, Scratch, Source,
     op::{CapturingMap, Map, Min},
     segments::segments,
     sort::expect_indices,
     source::{Along, Axes, Indexed, PairOutput, Segments, Shaped, counting},
 };
-
-impl Top {
-    /// Returns an error if the rows are given twice.
-    fn alone(self) -> Result<Self> {
-        match self.row {
-            None => Ok(self),
-            Some(len) => Err(Error::invalid(format!("rows of {len} keys are for an input without groups"))),
-        }
-    }
-}
 
 /// Calls `read` with lines in memory, and with `top` for rows of their length.
 fn lines<V: Shaped, A: Axes, R>(
@@ -66,7 +56,7 @@ impl<V: Shaped, A: Axes, I: Offset> Rankable for Indexed<Along<V, A>, I> {
     fn top_k_into(self, device: &Device, top: Top, to: Self::Out<'_>) -> Result<()> {
         lines(&self.keys, device, top, |keys, top| {
             let indices = Places { to: to.values, step: 0 };
-            device.top(keys, to.keys, Some(indices), top, &mut Scratch::new())
+            device.top((keys, None), to.keys, Some(indices), top, &mut Scratch::new())
         })
     }
 }

@@ -30,11 +30,12 @@ pub use quantile::{Divisible, Fractions, Interpolation};
 
 use crate::{
     Buffer, Device, Element, Error, Input, Offset, Order, Output, Result, Scratch, Source,
+    counted::{Firsts, on_device},
     keys::Keys,
     memory, parallel,
     runtime::Backend,
     sort::NARROW,
-    source::{Indexed, PairOutput, With, finite},
+    source::{Counted, Indexed, PairOutput, Sequence, With, finite},
 };
 use crate::{runtime::ClInput, sort};
 
@@ -155,6 +156,14 @@ impl Top {
         Ok((n.checked_div(len).unwrap_or(0), len))
     }
 
+    /// Returns an error for rows: they are those of a source, not of groups or of its first elements by a count.
+    fn alone(self) -> Result<Self> {
+        match self.row {
+            None => Ok(self),
+            Some(len) => Err(Error::invalid(format!("rows of {len} keys are for a whole input"))),
+        }
+    }
+
     /// The number of keys that are selected from `n`.
     fn taken(&self, n: usize) -> Result<usize> {
         Ok(self.shape(n)?.0 * self.k)
@@ -182,7 +191,7 @@ struct Places<'a, I: Offset> {
 }
 
 /// An input of [`Device::top_k`]: a [`Source`], also [with values](Source::with) or [with indices](Source::indexed);
-/// or [segments or lines](groups), also with indices.
+/// its first elements [by a count](Source::take), also with indices; or [segments or lines](groups), also with indices.
 ///
 /// The crate alone implements this trait.
 ///
@@ -198,8 +207,7 @@ struct Places<'a, I: Offset> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an input of top-k",
     label = "expected a source, `keys.with(&values)`, or `keys.indexed::<u32>()`",
-    note = "a `Vec`, an array or a `Buffer` is passed by reference",
-    note = "for `x.take(&count)`, read the count, which waits, and take that number: the call does not read it on the device"
+    note = "a `Vec`, an array or a `Buffer` is passed by reference"
 )]
 pub trait Rankable: Sized {
     /// A buffer of keys, also one of values or indices.
@@ -225,7 +233,33 @@ impl<S: Source<Item: Element>> Rankable for S {
     }
 
     fn top_k_into(self, device: &Device, top: Top, output: Output<'_, S::Item>) -> Result<()> {
-        device.top::<_, u32>(self.held(device)?.input(), output, None, top, &mut Scratch::new())
+        device.top::<_, u32>((self.held(device)?.input(), None), output, None, top, &mut Scratch::new())
+    }
+}
+
+impl<S: Source<Item: Element>> Rankable for Counted<'_, S> {
+    type Found = Buffer<S::Item>;
+    type Out<'o> = Output<'o, S::Item>;
+
+    fn top_k(self, device: &Device, top: Top) -> Result<Buffer<S::Item>> {
+        self.known(device)?.top_k(device, top.alone()?)
+    }
+
+    fn top_k_into(self, device: &Device, top: Top, output: Output<'_, S::Item>) -> Result<()> {
+        device.top_counted::<_, u32>(&self, output, None, top)
+    }
+}
+
+impl<S: Source<Item: Element>, I: Offset> Rankable for Indexed<Counted<'_, S>, I> {
+    type Found = (Buffer<S::Item>, Buffer<I>);
+    type Out<'o> = PairOutput<'o, S::Item, I>;
+
+    fn top_k(self, device: &Device, top: Top) -> Result<Self::Found> {
+        self.keys.known(device)?.indexed::<I>().top_k(device, top.alone()?)
+    }
+
+    fn top_k_into(self, device: &Device, top: Top, to: Self::Out<'_>) -> Result<()> {
+        device.top_counted(&self.keys, to.keys, Some(to.values), top)
     }
 }
 
@@ -242,7 +276,7 @@ impl<S: Source<Item: Element>, I: Offset> Rankable for Indexed<S, I> {
 
     fn top_k_into(self, device: &Device, top: Top, to: Self::Out<'_>) -> Result<()> {
         let indices = Places { to: to.values, step: 0 };
-        device.top(self.keys.held(device)?.input(), to.keys, Some(indices), top, &mut Scratch::new())
+        device.top((self.keys.held(device)?.input(), None), to.keys, Some(indices), top, &mut Scratch::new())
     }
 }
 
@@ -274,14 +308,16 @@ impl Device {
     /// indices are selected.
     ///
     /// For [segments](Source::segments) and [lines](crate::NdView::along), returns k keys of each: [`groups`]. Results
-    /// are rows of k keys, a row for each group.
+    /// are rows of k keys, a row for each group. For the first elements [by a count](Source::take), the call waits for
+    /// the count.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are fewer than k keys, or if their number
-    /// is not a multiple of the row length. The same error if the numbers of keys and values differ, or if rows have more
-    /// than 2^32 keys and indices are `u32`. [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if values have no
-    /// bytes. [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold the result and the
+    /// is not a multiple of the row length. The same error for rows of the first elements by a count. The same error if
+    /// the numbers of keys and values differ, or if rows have more than 2^32 keys and indices are `u32`.
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if values have no bytes.
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold the result and the
     /// scratch.
     ///
     /// ```
@@ -311,6 +347,9 @@ impl Device {
 
     /// [`Device::top_k`] into a slice, buffer or view, which has k elements, or k for each row or group. For keys with
     /// values or indices, the output is a pair of these.
+    ///
+    /// For the first elements [by a count](Source::take), elements of the outputs from the count on do not change. If
+    /// the count is below k, all elements are selected.
     ///
     /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered). For
     /// segments, the call always waits: [`groups`]. Besides scratch, a call with values allocates the indices of the
@@ -381,7 +420,7 @@ impl Device {
         let (to, step) = (Output::from(&mut places), top.row.unwrap_or(0));
         match self.backend() {
             Backend::Cpu => {
-                self.top(keys, keys_out, Some(Places { to, step }), top, scratch)?;
+                self.top((keys, None), keys_out, Some(Places { to, step }), top, scratch)?;
                 self.gather_into(values, &places, values_out, &mut [0])
             }
             Backend::OpenCl(device) => {
@@ -391,7 +430,7 @@ impl Device {
                 let (keys_out, values_out) = (keys_out.cl(device, false)?, values_out.cl(device, false)?);
                 crate::runtime::apart(&[&keys, &values], &[&keys_out, &values_out])?;
                 let to = to.cl(device, false)?;
-                gpu::run(device, &form, &keys, &keys_out, (Some(&to), step), scratch)?;
+                gpu::run(device, &form, (&keys, None), &keys_out, (Some(&to), step), scratch)?;
                 to.finish(device)?;
                 self.gather_values(device, size_of::<V>(), &values, &places, &values_out)?;
                 values_out.finish(device)?;
@@ -400,11 +439,29 @@ impl Device {
         }
     }
 
+    /// Selections from the first elements by a count. If these are fewer than k, all are selected.
+    fn top_counted<S: Source<Item: Element>, I: Offset>(
+        &self,
+        input: &Counted<'_, S>,
+        output: Output<'_, S::Item>,
+        places: Option<Output<'_, I>>,
+        top: Top,
+    ) -> Result<()> {
+        let taken = top.alone()?.taken(input.most()?)?;
+        output.expect_len(taken, "a selection of keys")?;
+        places.iter().try_for_each(|to| to.expect_len(taken, "a selection of indices"))?;
+        let (held, count) = input.held_on(self)?;
+        let most = held.input().len().min(taken);
+        let places = places.map(|to| Places { to: to.part(0, most), step: 0 });
+        let top = Top { k: most, ..top };
+        self.top((held.input(), count), output.part(0, most), places, top, &mut Scratch::new())
+    }
+
     /// All selections of keys. Without `places`, the type `I` has no effect.
     #[inline(never)]
     fn top<T: Element, I: Offset>(
         &self,
-        input: Input<'_, T>,
+        (input, count): Firsts<'_, T>,
         output: Output<'_, T>,
         places: Option<Places<'_, I>>,
         top: Top,
@@ -454,18 +511,20 @@ impl Device {
                 })?;
             }
             Backend::OpenCl(device) => {
-                let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+                let (input, output) = (input.cl(device)?, output.cl(device, count.is_some())?);
                 let form = top.form(&keys, input.len(), places.as_ref().map_or(0, |_| size_of::<I>()))?;
                 match places {
                     Some(Places { to, step }) => {
-                        let to = to.cl(device, false)?;
+                        let to = to.cl(device, count.is_some())?;
                         crate::runtime::apart(&[&input], &[&output, &to])?;
-                        gpu::run(device, &form, &input, &output, (Some(&to), step), scratch)?;
+                        let count = on_device(device, count, &[&output, &to])?;
+                        gpu::run(device, &form, (&input, count.as_ref()), &output, (Some(&to), step), scratch)?;
                         to.finish(device)?;
                     }
                     None => {
                         crate::runtime::apart(&[&input], &[&output])?;
-                        gpu::run(device, &form, &input, &output, (None, 0), scratch)?;
+                        let count = on_device(device, count, &[&output])?;
+                        gpu::run(device, &form, (&input, count.as_ref()), &output, (None, 0), scratch)?;
                     }
                 }
                 output.finish(device)?;
@@ -562,12 +621,12 @@ impl Device {
                 if many {
                     let sorted = ClInput::pooled(device, n * size_of::<T>(), size_of::<T>())?;
                     let caps = sort::gpu::capabilities(device, &keys, &input)?;
-                    sort::gpu::run(device, &caps, &keys, &input, Some(&sorted), None, scratch)?;
+                    sort::gpu::run(device, &caps, &keys, (&input, None), Some(&sorted), None, scratch)?;
                     self.gather_values(device, size_of::<T>(), &sorted, &self.upload(&ranks)?, &output)?;
                 } else {
                     let want = gpu::Want::Ranks(&ranks);
                     let form = gpu::Form { keys: &keys, place_bytes: 0, rows: ranks.len(), len: n, want };
-                    gpu::run(device, &form, &input, &output, (None, 0), scratch)?;
+                    gpu::run(device, &form, (&input, None), &output, (None, 0), scratch)?;
                 }
                 output.finish(device)?;
             }

@@ -4,7 +4,9 @@ use bytemuck::Pod;
 
 use super::RANKS;
 use crate::{
-    Buffer, Device, Element, Error, ErrorKind, Input, Output, Result, Source, memory, source::Grouped, with_integer,
+    Buffer, Device, Element, Error, ErrorKind, Input, Output, Result, Source, memory,
+    source::{Counted, Grouped},
+    with_integer,
 };
 
 /// The value of a quantile between two keys; names as in `numpy.quantile`.
@@ -183,8 +185,8 @@ macro_rules! fractions {
 }
 fractions! { [] &[f64]; [] &Vec<f64>; [N] &[f64; N]; }
 
-/// An input of [`Device::quantile`] and [`Device::median`]: a [`Source`], [segments](Source::segments) of one, or
-/// [lines](crate::NdView::along).
+/// An input of [`Device::quantile`] and [`Device::median`]: a [`Source`], its first elements [by a
+/// count](Source::take), [segments](Source::segments) of it, or [lines](crate::NdView::along).
 ///
 /// The crate alone implements this trait.
 ///
@@ -234,6 +236,18 @@ impl<S: Source<Item: Element>> Divisible for S {
                 device.copy(&values, there)
             }
         }
+    }
+}
+
+impl<S: Source<Item: Element>> Divisible for Counted<'_, S> {
+    type Quantiles<Q: Fractions> = Q::Found;
+
+    fn quantile<Q: Fractions>(self, device: &Device, q: Q, how: Interpolation) -> Result<Q::Found> {
+        self.known(device)?.quantile(device, q, how)
+    }
+
+    fn quantile_into(self, device: &Device, q: &[f64], how: Interpolation, output: Output<'_, f64>) -> Result<()> {
+        self.known(device)?.quantile_into(device, q, how, output)
     }
 }
 

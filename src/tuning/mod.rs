@@ -36,7 +36,7 @@ pub use copy::{Copy, Gather, copy, copy_ranges, gather, reverse};
 pub(crate) use histogram::histogram;
 pub(crate) use iota::{Iota, iota};
 pub(crate) use merge::merge;
-pub(crate) use parameter::{RESERVED_BYTES, work_group, work_group_of};
+pub(crate) use parameter::{RESERVED_BYTES, fits_locally, work_group, work_group_of};
 use parameter::{of_units, units, work_groups};
 pub(crate) use permute::permute;
 pub(crate) use random::{Random, random};
@@ -254,7 +254,7 @@ mod tests {
                 [(1, apart.block, apart.side, apart.work_group), (2, within.block, within.side, within.work_group)]
             {
                 let bytes = tiles * (block * side).pow(2) * size;
-                let fits = bytes == 0 || bytes + RESERVED_BYTES <= caps.local_bytes;
+                let fits = bytes == 0 || fits_locally(bytes, caps);
                 assert!(caps.class == DeviceClass::Cpu || fits, "{bytes} bytes of {caps:?}");
                 let blocks = side * side;
                 let whole = block == 0 || caps.class == DeviceClass::Cpu || blocks.is_multiple_of(work_group);

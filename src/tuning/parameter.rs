@@ -48,6 +48,11 @@ pub(crate) fn work_group(most: usize, caps: &Capabilities) -> usize {
     1 << most.min(caps.max_work_group.max(1)).ilog2()
 }
 
+/// Returns whether a work-group can have `bytes` bytes of local memory.
+pub(crate) fn fits_locally(bytes: usize, caps: &Capabilities) -> bool {
+    bytes + RESERVED_BYTES <= caps.local_bytes
+}
+
 /// [`work_group`] if each work-item has `bytes` bytes of local memory.
 pub(crate) fn work_group_of(most: usize, bytes: usize, caps: &Capabilities) -> usize {
     work_group(most.min((caps.local_bytes.saturating_sub(RESERVED_BYTES) / bytes).max(1)), caps)

@@ -5,10 +5,7 @@
 
 pub mod model;
 
-use std::{
-    cell::{OnceCell, RefCell},
-    rc::Rc,
-};
+use std::{cell::OnceCell, rc::Rc};
 
 use oclprim::internals::testing::{Failure, poison, same_bytes};
 
@@ -145,9 +142,9 @@ pub type Prepare = dyn Fn(&Device) -> Result<Climb>;
 /// let ladder = registry::ladders().iter().find(|ladder| ladder.name() == "reduce").unwrap();
 /// for step in ladder.rungs(&request, &device)?.iter().filter(|step| step.unavailable.is_none()).take(2) {
 ///     let mut case = (step.prepare)(&device)?;
-///     (case.reset)()?;
-///     (case.run)()?;
-///     assert!((case.verify)().is_ok(), "{}: {}", step.name, step.step);
+///     case.reset()?;
+///     case.run()?;
+///     assert!(case.verify().is_ok(), "{}: {}", step.name, step.step);
 /// }
 /// # Ok::<(), oclprim::Error>(())
 /// ```
@@ -174,18 +171,44 @@ pub struct Rung {
 ///
 /// let reset = |x: &mut u8| Ok(*x = 0);
 /// let mut case = Climb::new(0, reset, |x| Ok(*x += 1), |x| same(&[*x], &[1], "x"));
-/// (case.reset)()?;
-/// (case.run)()?;
-/// assert!((case.verify)().is_ok());
+/// case.reset()?;
+/// case.run()?;
+/// assert!(case.verify().is_ok());
 /// # Ok::<(), oclprim::Error>(())
 /// ```
-pub struct Climb {
-    /// Restores the data that a run overwrites; not timed.
-    pub reset: Box<dyn FnMut() -> Result<()>>,
-    /// Runs the step or the operation once.
-    pub run: Box<dyn FnMut() -> Result<()>>,
-    /// Compares the output of the last run with the CPU's result.
-    pub verify: Box<dyn FnMut() -> Result<(), Failure>>,
+pub struct Climb(Box<dyn Call>);
+
+/// What a benchmark case does. One object has its data and its three functions.
+trait Call {
+    fn reset(&mut self) -> Result<()>;
+    fn run(&mut self) -> Result<()>;
+    fn verify(&mut self) -> Result<(), Failure>;
+}
+
+struct Case<S, A, B, C> {
+    state: S,
+    reset: A,
+    run: B,
+    verify: C,
+}
+
+impl<S, A, B, C> Call for Case<S, A, B, C>
+where
+    A: FnMut(&mut S) -> Result<()>,
+    B: FnMut(&mut S) -> Result<()>,
+    C: FnMut(&mut S) -> Result<(), Failure>,
+{
+    fn reset(&mut self) -> Result<()> {
+        (self.reset)(&mut self.state)
+    }
+
+    fn run(&mut self) -> Result<()> {
+        (self.run)(&mut self.state)
+    }
+
+    fn verify(&mut self) -> Result<(), Failure> {
+        (self.verify)(&mut self.state)
+    }
 }
 
 impl Climb {
@@ -195,23 +218,32 @@ impl Climb {
     /// use oclprim_checks::{check::same, ladder::Climb};
     ///
     /// let mut case = Climb::new(vec![3, 1], |_| Ok(()), |x| Ok(x.sort()), |x| same(x, &[1, 3], "element "));
-    /// (case.run)()?;
-    /// assert!((case.verify)().is_ok());
+    /// case.run()?;
+    /// assert!(case.verify().is_ok());
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn new<S: 'static>(
         state: S,
-        mut reset: impl FnMut(&mut S) -> Result<()> + 'static,
-        mut run: impl FnMut(&mut S) -> Result<()> + 'static,
-        mut verify: impl FnMut(&mut S) -> Result<(), Failure> + 'static,
+        reset: impl FnMut(&mut S) -> Result<()> + 'static,
+        run: impl FnMut(&mut S) -> Result<()> + 'static,
+        verify: impl FnMut(&mut S) -> Result<(), Failure> + 'static,
     ) -> Self {
-        let state = Rc::new(RefCell::new(state));
-        let (resets, runs) = (state.clone(), state.clone());
-        Self {
-            reset: Box::new(move || reset(&mut resets.borrow_mut())),
-            run: Box::new(move || run(&mut runs.borrow_mut())),
-            verify: Box::new(move || verify(&mut state.borrow_mut())),
-        }
+        Self(Box::new(Case { state, reset, run, verify }))
+    }
+
+    /// Restores the data that a run overwrites; not timed.
+    pub fn reset(&mut self) -> Result<()> {
+        self.0.reset()
+    }
+
+    /// Runs the step or the operation once.
+    pub fn run(&mut self) -> Result<()> {
+        self.0.run()
+    }
+
+    /// Compares the output of the last run with the CPU's result.
+    pub fn verify(&mut self) -> Result<(), Failure> {
+        self.0.verify()
     }
 }
 

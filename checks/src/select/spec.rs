@@ -545,6 +545,17 @@ pub(in crate::select) fn forms() -> Vec<gpu::Form> {
     forms.push(Form::of(Marks::by::<f32>(&below_captured(LIMIT))));
     forms.push(Form { classes: 3, ..Form::of(captured::<u8>()) });
     forms.extend(runs::spec::forms());
+    let by_count = [
+        Form::of(by::<f32>()),
+        Form { unordered: true, ..Form::of(by::<f32>()) },
+        Form { classes: 2, reversed: true, ..Form::of(by::<f32>()) },
+        Form { classes: 3, ..Form::of(both::<f32>()) },
+        indices(by::<f32>(), 4),
+        Form::of(Marks::Heads(ElementType::F32)),
+        Form { lengths: true, ..Form::of(Marks::Heads(ElementType::F32)) },
+        Form { moved: false, places: true, lengths: true, ..Form::of(Marks::NonTrivial(ElementType::F32)) },
+    ];
+    forms.extend(by_count.map(|form| Form { count: Some(ElementType::U64), ..form }));
     forms
 }
 

@@ -345,6 +345,37 @@ fn casted<T: Element, U: Element>(x: &[T]) -> Vec<U> {
     all
 }
 
+/// Selections, sorts, extremes and the largest elements by a count on the device, against the CPU.
+fn by_count(device: &Device, n: usize) -> Result<(), Failure> {
+    let x = Data::Special.generate::<f32>(n, 3);
+    for count in [0, 1, n as u32 / 2, n as u32, u32::MAX] {
+        same(&of_count(device, &x, count)?, &of_count(&Device::cpu(), &x, count)?, &format!("the first {count}"))?;
+    }
+    Ok(())
+}
+
+fn of_count(device: &Device, x: &[f32], count: u32) -> Result<Vec<u64>> {
+    let (x, count) = (device.upload(x)?, device.upload(&[count])?);
+    let (mut out, mut indices) = (device.zeroed::<f32>(x.len())?, device.zeroed::<u32>(x.len())?);
+    let (mut values, mut found) = (device.zeroed::<f32>(2)?, device.zeroed::<u64>(2)?);
+    let positive = Map::new(positive as fn(f32) -> bool, "x > 0.25f");
+    let first = || x.take(&count);
+    let mut all = bits(device.select(first(), &positive)?.to_vec()?);
+    device.partition_into(first(), &positive, &mut out, found.view_mut(..1)?)?;
+    all.extend(bits(out.to_vec()?));
+    all.extend(bits(device.unique(first())?.to_vec()?));
+    device.sort_into(first(), Order::ascending(), &mut out)?;
+    all.extend(bits(out.to_vec()?));
+    device.argsort_into(first(), Order::descending(), &mut indices)?;
+    all.extend(indices.to_vec()?.into_iter().map(u64::from));
+    device.top_k_into(first(), Top::largest(x.len().min(10)).sorted(), out.view_mut(..x.len().min(10))?)?;
+    all.extend(bits(out.to_vec()?));
+    all.extend(found.to_vec()?);
+    device.min_max_into(first(), &mut values, &mut found)?;
+    all.extend(bits(values.to_vec()?).into_iter().chain(found.to_vec()?));
+    Ok(all)
+}
+
 fn sizes(level: Level) -> &'static [usize] {
     match level {
         Level::Tiny => &[1027],
@@ -403,6 +434,11 @@ impl Spec for Sources {
                 }
             }
         }
+        for &n in sizes(level).iter().filter(|&&n| n % 2 == 1) {
+            let (shape, data) = (format!("n = {n}"), Data::Special.name());
+            let check = move |device: &Device| by_count(device, n);
+            cases.push(Case::new("by a count", ElementType::F32, shape, data, n, check));
+        }
         cases
     }
 
@@ -419,11 +455,13 @@ impl Spec for Sources {
             add(&mut programs, caps, bytes.cast::<bf16>(), aligned, wide);
             add(&mut programs, caps, floats.cast::<i8>(), aligned, wide);
             add(&mut programs, caps, floats.take(0).shuffled(1), aligned, wide);
+            let structs = Load::without_device(&Input::<[u16; 3]>::Host(&[]).strided(2), aligned);
+            let plan = supported(gpu::plan(1 << 20, &structs.expect("the source has a load"), None, caps, wide));
+            programs.extend(plan.map(|plan| plan.program));
             add(&mut programs, caps, floats.neighbours::<2>().map(&product), aligned, wide);
             let several = Load::several_without_device(&zip((floats, bytes, floats.reversed())), aligned);
-            let elements = [ElementType::F32, ElementType::U8, ElementType::F32];
             let load = several.expect("the source has a load");
-            let plan = supported(gpu::plan_several(1 << 20, &elements, &load, caps, wide));
+            let plan = supported(gpu::plan_several(1 << 20, &load, caps, wide));
             programs.extend(plan.map(|plan| plan.program));
         }
         programs
@@ -483,7 +521,7 @@ where
     let counts: &[_] = if aligned && !wide { &[None, Some(ElementType::U64)] } else { &[None] };
     for &count in counts {
         let form = Form { count, ..form.clone() };
-        let plan = supported(gpu::plan(1 << 20, S::Item::TYPE, &load, count, caps, wide));
+        let plan = supported(gpu::plan(1 << 20, &load, count, caps, wide));
         programs.extend(plan.map(|plan| plan.program));
         let plan = supported(reduction::plan(1 << 20, &form, Origin::Source(&load), caps, &|_| wide));
         programs.extend(plan.into_iter().flat_map(|plan| plan.passes).map(|pass| pass.program));

@@ -31,10 +31,10 @@ pub(crate) fn run_steps(
         };
         let mut case = (step.prepare)(device).unwrap_or_else(|error| panic!("{}: {error}", what()));
         for round in 0..2 {
-            (case.reset)().unwrap();
-            assert!(matches!((case.verify)(), Err(Failure::Mismatch(_))), "{}: passed before it ran", what());
-            (case.run)().unwrap_or_else(|error| panic!("{}: {error}", what()));
-            (case.verify)().unwrap_or_else(|failure| panic!("{}, round {round}: {failure:?}", what()));
+            case.reset().unwrap();
+            assert!(matches!(case.verify(), Err(Failure::Mismatch(_))), "{}: passed before it ran", what());
+            case.run().unwrap_or_else(|error| panic!("{}: {error}", what()));
+            case.verify().unwrap_or_else(|failure| panic!("{}, round {round}: {failure:?}", what()));
         }
         ran += 1;
     }

@@ -17,7 +17,7 @@ use crate::{
 };
 
 const NAME: &str = "histogram_channels.cl";
-const TEXT: &str = include_str!("../../../cl/histogram_channels.cl");
+const TEXT: &str = kernel_text!("histogram_channels.cl");
 
 /// The launches of one round over channels with bins of the same kind.
 #[derive(Clone, Debug, PartialEq)]

@@ -18,7 +18,7 @@ use crate::{
 };
 
 const NAME: &str = "histogram_groups.cl";
-const TEXT: &str = include_str!("../../../cl/histogram_groups.cl");
+const TEXT: &str = kernel_text!("histogram_groups.cl");
 
 /// Maximum groups of a tile.
 const MOST_ROWS: usize = 1024;

@@ -14,7 +14,7 @@ use crate::{
 };
 
 const NAME: &str = "histogram_weighted.cl";
-const TEXT: &str = include_str!("../../../cl/histogram_weighted.cl");
+const TEXT: &str = kernel_text!("histogram_weighted.cl");
 /// Words of the kernels' `HEAD`.
 const HEAD: usize = 4;
 /// Maximum number of weights that each work-group reads before the count. The largest of these weights defines the

@@ -11,7 +11,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../cl/copy.cl");
+const TEXT: &str = kernel_text!("copy.cl");
 /// Bytes of a word.
 const WORD: usize = 16;
 /// Bytes of scratch for a copy between overlapping ranges. Ranges whose distance is at least `CHUNK` need no scratch.

@@ -11,7 +11,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../cl/permute.cl");
+const TEXT: &str = kernel_text!("permute.cl");
 /// Maximum number of axes that kernels take.
 const MAX_AXES: usize = 8;
 /// Minimum elements of a matrix that fills a work-group's tile.

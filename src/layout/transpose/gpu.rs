@@ -10,7 +10,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../cl/transpose.cl");
+const TEXT: &str = kernel_text!("transpose.cl");
 
 /// Shape and layout of the matrices: all that a plan depends on besides the device. Distances are in elements.
 #[derive(Clone, Debug, PartialEq)]

@@ -25,7 +25,7 @@ pub use matrices::Matrices;
 use matrices::check_size;
 
 use crate::{
-    Buffer, Device, Input, NdView, NdViewMut, Output, Result, Source,
+    Buffer, Device, ElementType, Input, NdView, NdViewMut, Output, Result, Source,
     layout::permute::{self, job::Job},
     runtime::Backend,
     source::{Erased, finite},
@@ -110,11 +110,13 @@ impl Device {
         output: impl Into<Output<'o, S::Item>>,
     ) -> Result<()> {
         let (matrices, output) = (shape.into(), output.into());
-        match (input.erased(), matrices.plain()) {
-            (Erased::Memory(input), Some(shape)) => self.transpose_one(input, shape, output),
-            (Erased::Memory(input), None) => self.transpose_many(input, &matrices, output),
-            (Erased::Expression(source), Some(shape)) => mapped::transpose(self, source, shape, output),
-            (Erased::Expression(_), None) => self.transpose_many(input.held(self)?.input(), &matrices, output),
+        match (input.erased(), matrices.plain(), ElementType::of::<S::Item>()) {
+            (Erased::Memory(input), Some(shape), _) => self.transpose_one(input, shape, output),
+            (Erased::Memory(input), None, _) => self.transpose_many(input, &matrices, output),
+            (Erased::Expression(source), Some(shape), Some(element)) => {
+                mapped::transpose(self, source, element, shape, output)
+            }
+            (Erased::Expression(_), ..) => self.transpose_many(input.held(self)?.input(), &matrices, output),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../cl/search.cl");
+const TEXT: &str = kernel_text!("search.cl");
 /// Maximum bytes of local memory for pivots.
 const PIVOT_BYTES: usize = 8 << 10;
 /// Maximum elements of one launch, which counts them in 32 bits.

@@ -11,7 +11,7 @@ use crate::{
     tuning::{Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../cl/set.cl");
+const TEXT: &str = kernel_text!("set.cl");
 /// Bytes of local memory per work-item, besides its elements: a count, or a sum of counts.
 const ITEM_BYTES: usize = 8;
 /// Numbers per tile in scratch.

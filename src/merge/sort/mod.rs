@@ -28,6 +28,7 @@ use crate::Order;
 use crate::sort::expect_indices;
 use crate::{
     Device, Input, Offset, Output, Result, Scratch,
+    counted::{Count, Firsts},
     op::{Compare, Less},
     runtime::Backend,
 };
@@ -39,17 +40,17 @@ use crate::{
     label = "expected an `Order` for numbers, or a `&Less` for any plain type"
 )]
 pub trait Sorting<K: Pod + Send + Sync> {
-    fn keys(&self, device: &Device, input: Input<'_, K>, output: Output<'_, K>) -> Result<()>;
+    fn keys(&self, device: &Device, input: Firsts<'_, K>, output: Output<'_, K>) -> Result<()>;
 
     fn pairs<V: Pod + Send + Sync>(
         &self,
         device: &Device,
-        inputs: (Input<'_, K>, Input<'_, V>),
+        inputs: (Firsts<'_, K>, Input<'_, V>),
         outputs: (Output<'_, K>, Output<'_, V>),
     ) -> Result<()>;
 
-    fn indices<P: Offset>(&self, device: &Device, input: Input<'_, K>, output: Output<'_, P>) -> Result<()> {
-        let n = input.len();
+    fn indices<P: Offset>(&self, device: &Device, input: Firsts<'_, K>, output: Output<'_, P>) -> Result<()> {
+        let n = input.0.len();
         output.expect_len(n, "an argsort")?;
         expect_indices::<P>(n)?;
         let mut keys = device.temporary(n)?;
@@ -76,14 +77,14 @@ pub struct Merging<C>(
 );
 
 impl<K: Pod + Send + Sync, C: Compare<K>> Sorting<K> for Merging<C> {
-    fn keys(&self, device: &Device, input: Input<'_, K>, output: Output<'_, K>) -> Result<()> {
+    fn keys(&self, device: &Device, input: Firsts<'_, K>, output: Output<'_, K>) -> Result<()> {
         device.merge_sort(input, output, &self.0, &mut Scratch::new())
     }
 
     fn pairs<V: Pod + Send + Sync>(
         &self,
         device: &Device,
-        inputs: (Input<'_, K>, Input<'_, V>),
+        inputs: (Firsts<'_, K>, Input<'_, V>),
         outputs: (Output<'_, K>, Output<'_, V>),
     ) -> Result<()> {
         device.merge_sort_pairs(inputs, outputs, &self.0, &mut Scratch::new())
@@ -91,14 +92,14 @@ impl<K: Pod + Send + Sync, C: Compare<K>> Sorting<K> for Merging<C> {
 }
 
 impl<K: Pod + Send + Sync, F: Fn(&K, &K) -> bool + Sync> Sorting<K> for &Less<F> {
-    fn keys(&self, device: &Device, input: Input<'_, K>, output: Output<'_, K>) -> Result<()> {
+    fn keys(&self, device: &Device, input: Firsts<'_, K>, output: Output<'_, K>) -> Result<()> {
         device.merge_sort(input, output, *self, &mut Scratch::new())
     }
 
     fn pairs<V: Pod + Send + Sync>(
         &self,
         device: &Device,
-        inputs: (Input<'_, K>, Input<'_, V>),
+        inputs: (Firsts<'_, K>, Input<'_, V>),
         outputs: (Output<'_, K>, Output<'_, V>),
     ) -> Result<()> {
         device.merge_sort_pairs(inputs, outputs, *self, &mut Scratch::new())
@@ -110,12 +111,14 @@ impl Device {
     #[inline(never)]
     fn merge_sort<T: Pod + Send + Sync, C: Compare<T>>(
         &self,
-        input: Input<'_, T>,
+        (input, count): Firsts<'_, T>,
         output: Output<'_, T>,
         order: &C,
         scratch: &mut Scratch,
     ) -> Result<()> {
         output.expect_len(input.len(), "a merge sort")?;
+        let n = Count::known(count, self, input.len())?;
+        let (input, output) = (input.part(0, n), output.part(0, n));
         match self.backend() {
             Backend::Cpu => {
                 let less = order.function()?;
@@ -131,7 +134,7 @@ impl Device {
     #[inline(never)]
     fn merge_sort_pairs<K: Pod + Send + Sync, V: Pod + Send + Sync, C: Compare<K>>(
         &self,
-        (keys, values): (Input<'_, K>, Input<'_, V>),
+        ((keys, count), values): (Firsts<'_, K>, Input<'_, V>),
         (keys_out, values_out): (Output<'_, K>, Output<'_, V>),
         order: &C,
         scratch: &mut Scratch,
@@ -139,6 +142,9 @@ impl Device {
         check_values(keys.len(), values.len(), size_of::<V>(), "sorting")?;
         keys_out.expect_len(keys.len(), "a merge sort of keys")?;
         values_out.expect_len(keys.len(), "a merge sort of values")?;
+        let n = Count::known(count, self, keys.len())?;
+        let (keys, values) = (keys.part(0, n), values.part(0, n));
+        let (keys_out, values_out) = (keys_out.part(0, n), values_out.part(0, n));
         match self.backend() {
             Backend::Cpu => {
                 let (from, to) = ((keys.host()?, values.host()?), (keys_out.host()?, values_out.host()?));

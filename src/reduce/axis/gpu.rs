@@ -13,7 +13,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../cl/reduce_axis.cl");
+const TEXT: &str = kernel_text!("reduce_axis.cl");
 /// Outputs of a work-item if the axis is short.
 const SHORT: usize = 4;
 /// Bytes of neighbouring outputs of a work-item on CPU drivers. The number is four times as large if every core still

@@ -26,13 +26,15 @@ pub mod extremes;
 pub(crate) mod gpu;
 pub mod moments;
 
+use bytemuck::Pod;
+
 use super::Reducible;
 use crate::{
-    Buffer, Determinism, Device, Element, Error, Layout, NdView, Output, Result, Scratch,
-    op::{Code, Core, Monoid},
+    Buffer, Determinism, Device, Element, Error, Layout, NdView, Output, Result, Scratch, Source, memory,
+    op::{ByElement, Code, Combinable, Core, Monoid, OfEither, Operator, Scan},
     reduce::exact_groups::{self, Exact},
     runtime::Backend,
-    source::{Along, AlongOne, Axes, Function, NdMap, NdTimes, Shaped},
+    source::{Along, AlongOne, Axes, Function, Held, Item, NdCast, NdMap, NdTimes, Plain, Viewed, in_memory},
 };
 
 /// Lanes of a chunk, and elements of a chunk of 16 rows; as in `cl/reduce_axis.cl`.
@@ -145,24 +147,83 @@ impl Lines {
     }
 }
 
-impl<V: Shaped, A: Axes> Reducible for Along<V, A> {
-    fn reduce<O: Core<V::To>>(self, device: &Device, op: O, level: Determinism) -> Result<Buffer<V::To>> {
-        let lines = AlongOne::new(device, self.view.view(), self.axes.list())?;
+impl<T: Combinable + Plain, A: Axes> Reducible for Along<NdView<'_, T>, A> {
+    fn reduce<O: Core<T>>(self, device: &Device, op: O, level: Determinism) -> Result<Buffer<T>> {
+        op.visit(ByElement(OfView { device, view: self.view, axes: self.axes.list(), level }))
+    }
+
+    fn reduce_into<O: Core<T>>(self, device: &Device, op: O, level: Determinism, output: Output<'_, T>) -> Result<()> {
+        op.visit(ByElement((OfView { device, view: self.view, axes: self.axes.list(), level }, output)))
+    }
+}
+
+impl<T: Element, U: Element + From<T>, A: Axes> Reducible for Along<NdCast<'_, T, U>, A> {
+    fn reduce<O: Core<U>>(self, device: &Device, op: O, level: Determinism) -> Result<Buffer<U>> {
+        OfView { device, view: self.view.view(), axes: self.axes.list(), level }.reduce(op)
+    }
+
+    fn reduce_into<O: Core<U>>(self, device: &Device, op: O, level: Determinism, output: Output<'_, U>) -> Result<()> {
+        OfView { device, view: self.view.view(), axes: self.axes.list(), level }.reduce_into(op, output)
+    }
+}
+
+/// The reduction of a view along axes.
+struct OfView<'a, T: Pod> {
+    device: &'a Device,
+    view: NdView<'a, T>,
+    axes: &'a [usize],
+    level: Determinism,
+}
+
+impl<T: Element> OfView<'_, T> {
+    fn reduce<U: Element + From<T>>(self, op: impl Core<U>) -> Result<Buffer<U>> {
+        let Self { device, view, axes, level } = self;
+        let lines = AlongOne::new(device, view, axes)?;
         let view = lines.view()?;
         let mut out = device.uninit(Lines::of(view.layout(), lines.axis)?.outputs)?;
         reduce_along(device, view, lines.axis, (op, level), (&mut out).into())?;
         Ok(out)
     }
 
-    fn reduce_into<O: Core<V::To>>(
-        self,
-        device: &Device,
-        op: O,
-        level: Determinism,
-        output: Output<'_, V::To>,
-    ) -> Result<()> {
-        let lines = AlongOne::new(device, self.view.view(), self.axes.list())?;
+    fn reduce_into<U: Element + From<T>>(self, op: impl Core<U>, output: Output<'_, U>) -> Result<()> {
+        let Self { device, view, axes, level } = self;
+        let lines = AlongOne::new(device, view, axes)?;
         reduce_along(device, lines.view()?, lines.axis, (op, level), output)
+    }
+}
+
+impl<T: Combinable + Plain> OfEither<T> for OfView<'_, T> {
+    type Output = Result<Buffer<T>>;
+
+    fn of_elements(self, op: impl Core<T>) -> Result<Buffer<T>>
+    where
+        T: Element,
+    {
+        self.reduce(op)
+    }
+
+    fn of_structs<F: Fn(T, T) -> T + Sync>(self, op: &Operator<T, F>) -> Result<Buffer<T>> {
+        let Self { device, view, axes, level } = self;
+        let lines = in_memory(device, view, axes)?;
+        let mut out = device.uninit(lines.1)?;
+        device.reduce_rows((op, level), lines, (&mut out).into())?;
+        Ok(out)
+    }
+}
+
+impl<T: Combinable + Plain> OfEither<T> for (OfView<'_, T>, Output<'_, T>) {
+    type Output = Result<()>;
+
+    fn of_elements(self, op: impl Core<T>) -> Result<()>
+    where
+        T: Element,
+    {
+        self.0.reduce_into(op, self.1)
+    }
+
+    fn of_structs<F: Fn(T, T) -> T + Sync>(self, op: &Operator<T, F>) -> Result<()> {
+        let OfView { device, view, axes, level } = self.0;
+        device.reduce_rows((op, level), in_memory(device, view, axes)?, self.1)
     }
 }
 
@@ -187,7 +248,12 @@ impl<T: Element, A: Axes> Reducible for Along<NdTimes<'_, T>, A> {
     }
 }
 
-impl<T: Element, F: Function<T>, A: Axes> Reducible for Along<NdMap<'_, T, F>, A> {
+impl<T, F, A> Reducible for Along<NdMap<'_, T, F>, A>
+where
+    T: Item + Plain,
+    F: Function<T, Output: Combinable + Plain>,
+    A: Axes,
+{
     fn reduce<O: Core<F::Output>>(self, device: &Device, op: O, level: Determinism) -> Result<Buffer<F::Output>> {
         self.view.mapped(device)?.view()?.along(self.axes).reduce(device, op, level)
     }
@@ -215,6 +281,25 @@ fn reduce_along<T: Element, U: Element + From<T>, O: Core<U>>(
 }
 
 impl Device {
+    /// Reductions of rows of structs: a scan of each row, then the last result of each.
+    #[inline(never)]
+    fn reduce_rows<T: Plain, F: Fn(T, T) -> T + Sync>(
+        &self,
+        (op, level): (&Operator<T, F>, Determinism),
+        (elements, rows, len): (Held<'_, T>, usize, usize),
+        output: Output<'_, T>,
+    ) -> Result<()> {
+        op.exactly(level)?;
+        output.expect_len(rows, "reduce along an axis")?;
+        if rows == 0 || len == 0 {
+            return self.copy(&memory::filled(rows, op.identity)?, output);
+        }
+        let mut scanned = self.temporary(rows * len)?;
+        let to = Output::from(&mut scanned);
+        self.scan_structs(op, elements.input(), Some(self.rows(len)), Scan::inclusive(), to)?;
+        self.transform_into(scanned.view(len - 1..)?.strided(len), output)
+    }
+
     /// All reductions along an axis, compiled once for each type and operator. If `exact`, the operator is a sum of floats.
     #[inline(never)]
     #[expect(clippy::too_many_arguments, reason = "those of the call, and the operator's source and level")]

@@ -62,12 +62,7 @@ pub(crate) fn reduce(
     scratch: &mut Scratch,
 ) -> Result<()> {
     if input.len() == 0 {
-        // A fill, unlike a write, does not wait. Its pattern has 1, 2, 4, 8 or 16 bytes.
-        let size = tuning::unit(identity.len()).min(16);
-        return identity
-            .chunks(size)
-            .enumerate()
-            .try_for_each(|(i, part)| device.fill(out.mem(), out.byte_offset() + i * size, size, part));
+        return out.set(device, identity);
     }
     let caps = device.capabilities_for(Primitive::Reduce, form.size, input.len())?;
     let plan = plan(input.len(), form, &caps, &|n| device.wide(n))?;

@@ -14,9 +14,13 @@
 //! elements row by row; then neighbouring lanes combine in pairs. An operator may round. Results still have the same
 //! bits everywhere, if its Rust function and its expression agree on any two elements. The operator must be
 //! commutative, since neighbouring elements belong to different lanes.
+//!
+//! Structs in segments, by key and along axes take a [scan in segments](crate::scan::by), and then the last result of each
+//! segment. There the operator need not be commutative. It takes 3 n operations, and n more elements of temporary memory.
 
 #[doc(hidden)]
 pub(crate) mod gpu;
+mod segments;
 
 use bytemuck::Pod;
 
@@ -55,7 +59,7 @@ impl Device {
             Backend::OpenCl(device) => {
                 let (input, out) = (input.cl(device)?, output.cl(device, false)?);
                 let count = count.map(|count| count.cl(device)).transpose()?;
-                apart_from(count.as_ref(), &out)?;
+                apart_from(count.as_ref(), &[&out])?;
                 let of = count.as_ref().map(ClCount::element);
                 let form = Form { source: op.source(), size: size_of::<T>(), needs_fp64: op.needs_fp64, count: of };
                 let identity = bytemuck::bytes_of(&op.identity);

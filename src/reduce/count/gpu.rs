@@ -7,7 +7,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../cl/count.cl");
+const TEXT: &str = kernel_text!("count.cl");
 
 /// The launches that count n elements of `size` bytes.
 #[derive(Clone, Debug, PartialEq)]

@@ -11,7 +11,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../cl/reduce_exact_groups.cl");
+const TEXT: &str = kernel_text!("reduce_exact_groups.cl");
 /// The binary logarithm of the elements of a chunk, which are in flight at once: 64 bytes of accumulators.
 pub(in crate::reduce) const fn log_chunk(acc: ElementType) -> usize {
     if acc.needs_fp64() { 3 } else { 4 }

@@ -12,7 +12,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../cl/reduce_segmented.cl");
+const TEXT: &str = kernel_text!("reduce_segmented.cl");
 /// Cache lines of a tile if one work-item walks it.
 const CPU_BLOCKS: usize = 1024;
 /// Scratch bytes of a node, for any types.

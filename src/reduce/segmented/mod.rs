@@ -28,10 +28,12 @@ pub mod moments;
 #[doc(no_inline)]
 pub use crate::segments::Offset;
 
+use bytemuck::Pod;
+
 use super::Reducible;
 use crate::{
     Buffer, Determinism, Device, Element, Error, Input, Output, Result, Scratch, Source,
-    op::{Code, Core, Monoid},
+    op::{ByElement, Code, Combinable, Core, Monoid, OfEither, Operator},
     reduce::exact_groups::{self, Exact},
     runtime::{AnyInput, AnyOutput, Backend, opencl::ClDevice},
     segments::{Offsets, segments},
@@ -134,7 +136,7 @@ fn on_a_device(
     }
 }
 
-impl<S: Source<Item: Element>, C: Source<Item: Offset>> Reducible for Segments<S, C> {
+impl<S: Source<Item: Combinable + Pod>, C: Source<Item: Offset>> Reducible for Segments<S, C> {
     fn reduce<O: Core<S::Item>>(self, device: &Device, op: O, level: Determinism) -> Result<Buffer<S::Item>> {
         let offsets = self.offsets.held(device)?;
         let offsets = offsets.input();
@@ -151,10 +153,38 @@ impl<S: Source<Item: Element>, C: Source<Item: Offset>> Reducible for Segments<S
         level: Determinism,
         output: Output<'_, S::Item>,
     ) -> Result<()> {
+        let Self { source, offsets } = self;
+        op.visit(ByElement(In { device, source, offsets, level, output }))
+    }
+}
+
+/// The reduction of segments of a source.
+struct In<'a, S: Source<Item: Pod>, C> {
+    device: &'a Device,
+    source: S,
+    offsets: C,
+    level: Determinism,
+    output: Output<'a, S::Item>,
+}
+
+impl<S: Source<Item: Combinable + Pod>, C: Source<Item: Offset>> OfEither<S::Item> for In<'_, S, C> {
+    type Output = Result<()>;
+
+    fn of_elements(self, op: impl Core<S::Item>) -> Result<()>
+    where
+        S::Item: Element,
+    {
+        let Self { device, source, offsets, level, output } = self;
         let (exact, (op, code)) = (op.exactly(level)?, op.parts()?);
-        let input = Wide::summands(&self.source, device, exact.is_some(), !op.ordered)?;
-        let offsets = self.offsets.held(device)?;
+        let input = Wide::summands(&source, device, exact.is_some(), !op.ordered)?;
+        let offsets = offsets.held(device)?;
         device.reduce_parts(&op, code, exact, &input, offsets.input(), output, &mut Scratch::new())
+    }
+
+    fn of_structs<F: Fn(S::Item, S::Item) -> S::Item + Sync>(self, op: &Operator<S::Item, F>) -> Result<()> {
+        let Self { device, source, offsets, level, output } = self;
+        let (held, offsets) = (source.held(device)?, offsets.held(device)?);
+        device.reduce_structs((op, level), held.input(), offsets.input(), output)
     }
 }
 

@@ -3,15 +3,16 @@
 use super::StatisticsRecord;
 use crate::{
     Element, ElementType, Input, Output, Result, Scratch,
+    counted::{ClCount, Firsts, arriving, length, on_device, with_length},
     reduce::End,
     runtime::{
         Arriving, DeviceClass, MOST_PARTS, ProgramSpec,
-        opencl::{ClDevice, ClMem},
+        opencl::{ClDevice, ClMem, Launch},
     },
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../cl/statistics.cl");
+const TEXT: &str = kernel_text!("statistics.cl");
 /// Bytes of a tile, and moments that a work-group joins; as in `cl/statistics.cl`.
 const TILE_BYTES: usize = 16 * 4096;
 const FAN: usize = 1024;
@@ -51,6 +52,16 @@ pub enum Find {
     Moments,
 }
 
+impl Find {
+    /// The results without elements, which are only those by a count.
+    fn empty<T: Element>(self) -> [T; 2] {
+        match self {
+            Self::One(end) => [end.empty(); 2],
+            _ => [End::Min.empty(), End::Max.empty()],
+        }
+    }
+}
+
 /// The launches for n > 0 elements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
@@ -66,6 +77,13 @@ pub struct Plan {
     pub scratch_bytes: usize,
     /// True for a last-block reduction: the work-group that finishes last writes the answer.
     pub one_pass: bool,
+}
+
+impl Plan {
+    /// The plan for at most as many elements, whose number is in memory if `count` is its type. Not for moments.
+    pub fn by_count(self, count: Option<ElementType>) -> Self {
+        Self { program: with_length(self.program, count), ..self }
+    }
 }
 
 pub fn plan(
@@ -128,12 +146,12 @@ fn joins(tiles: usize) -> Vec<usize> {
     joins
 }
 
-/// Runs a plan; `input` is not empty. With moments, `out` receives the words of the record. Else `out` receives the
-/// values, and `places` their indices.
+/// Runs a plan; `input` is not empty. With moments, `out` receives the words of the record, and there is no count. Else
+/// `out` receives the values, and `places` their indices.
 fn run<T: Element>(
     device: &ClDevice,
     find: Find,
-    input: Arriving<'_>,
+    (input, count): (Arriving<'_>, Option<&ClCount>),
     (out, out_offset): (&ClMem, usize),
     (places, places_offset): (&ClMem, usize),
     scratch: &mut Scratch,
@@ -141,19 +159,24 @@ fn run<T: Element>(
     let n = input.len();
     let caps = device.capabilities_for(Primitive::Reduce, size_of::<T>(), n)?;
     let plan = plan(n, T::TYPE, T::Acc::TYPE, find, input.aligned(), &caps, device.wide(n))?;
-    launch(device, &plan, input, (out, out_offset), (places, places_offset), scratch)
+    let (plan, empty) = (plan.by_count(count.map(ClCount::element)), find.empty::<T>());
+    let count = count.map(|count| (count, bytemuck::cast_slice(&empty)));
+    launch(device, &plan, (input, count), (out, out_offset), (places, places_offset), scratch)
 }
 
-fn launch(
-    device: &ClDevice,
+/// `count` has the bytes of the values without elements.
+fn launch<'d>(
+    device: &'d ClDevice,
     plan: &Plan,
-    input: Arriving<'_>,
+    (input, count): (Arriving<'_>, Option<(&ClCount, &[u8])>),
     (out, out_offset): (&ClMem, usize),
     (places, places_offset): (&ClMem, usize),
     scratch: &mut Scratch,
 ) -> Result<()> {
     let scratch = scratch.cl(device, plan.scratch_bytes)?;
     let local = [plan.work_group, 1, 1];
+    let (length_of, empty) = (count.map(|(count, _)| count), count.map(|(_, empty)| empty.split_at(empty.len() / 2)));
+    let with_empty = |launch: Launch<'d>| empty.iter().fold(launch, |launch, (a, b)| launch.plain(a).plain(b));
     // The last work-group of a launch cannot merge the records of later parts.
     let ended = if plan.one_pass && !input.in_parts() { device.ended()? } else { None };
     if ended.is_none() {
@@ -166,23 +189,21 @@ fn launch(
         let (first, end) = (part.start / plan.tile, part.end.div_ceil(plan.tile));
         let whole = part.len() == input.len();
         let groups = if whole { plan.groups } else { (plan.groups / MOST_PARTS).min(end - first) };
-        let tiles = device
-            .launch(&plan.program, "statistics_tiles")?
-            .mem(input.mem())
-            .scalar(input.offset() as u64)
-            .offset(part.end as u64, plan.wide)
+        let tiles = device.launch(&plan.program, "statistics_tiles")?.mem(input.mem()).scalar(input.offset() as u64);
+        let tiles = length(tiles, part.end, plan.wide, length_of, 0)
             .mem(scratch)
             .scalar(records as u64)
             .mem(scratch)
             .scalar(plan.moments_at as u64);
         let tiles = if plan.one_pass {
-            tiles
+            let tiles = tiles
                 .scalar(u32::from(ended.is_some()))
                 .mem(out)
                 .scalar(out_offset as u64)
                 .mem(places)
                 .scalar(places_offset as u64)
-                .mem(ended.as_ref().unwrap_or(scratch))
+                .mem(ended.as_ref().unwrap_or(scratch));
+            with_empty(tiles)
         } else {
             tiles
         };
@@ -206,11 +227,8 @@ fn launch(
         from += pair[0];
         span *= FAN;
     }
-    device
-        .launch(&plan.program, "statistics_last")?
-        .mem(input.mem())
-        .scalar(input.offset() as u64)
-        .scalar(input.len() as u64)
+    let last = device.launch(&plan.program, "statistics_last")?.mem(input.mem()).scalar(input.offset() as u64);
+    let last = length(last, input.len(), plan.wide, length_of, 0)
         .mem(scratch)
         .scalar(records as u32)
         .mem(scratch)
@@ -220,8 +238,8 @@ fn launch(
         .mem(out)
         .scalar(out_offset as u64)
         .mem(places)
-        .scalar(places_offset as u64)
-        .run([1, 1, 1], local)
+        .scalar(places_offset as u64);
+    with_empty(last).run([1, 1, 1], local)
 }
 
 pub(crate) fn statistics<T: Element>(
@@ -233,24 +251,25 @@ pub(crate) fn statistics<T: Element>(
     let ((input, host), out) = (input.any().arriving(device)?, output.cl(device, false)?);
     crate::runtime::apart(&[&input], &[&out])?;
     let place = (out.mem(), out.byte_offset() / 8);
-    run::<T>(device, Find::Moments, Arriving::new(&input, host), place, place, scratch)?;
+    run::<T>(device, Find::Moments, (Arriving::new(&input, host), None), place, place, scratch)?;
     out.finish(device)
 }
 
-/// Finds one extreme or both; `input` is not empty.
+/// Finds one extreme or both; `input` is not empty. If a count is 0, the indices are `u64::MAX`.
 pub(crate) fn extremes<T: Element>(
     device: &ClDevice,
     find: Find,
-    input: Input<'_, T>,
+    (input, count): Firsts<'_, T>,
     values: Output<'_, T>,
     places: Output<'_, u64>,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    let (input, host) = input.any().arriving(device)?;
+    let (input, host) = arriving(device, input.any(), count)?;
     let (values, places) = (values.cl(device, false)?, places.cl(device, false)?);
     crate::runtime::apart(&[&input], &[&values, &places])?;
+    let count = on_device(device, count, &[&values, &places])?;
     let (to, found) = ((values.mem(), values.offset()), (places.mem(), places.offset()));
-    run::<T>(device, find, Arriving::new(&input, host), to, found, scratch)?;
+    run::<T>(device, find, (Arriving::new(&input, host), count.as_ref()), to, found, scratch)?;
     values.finish(device)?;
     places.finish(device)
 }

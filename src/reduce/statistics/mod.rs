@@ -39,9 +39,10 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::{
     Device, Element, Error, ErrorKind, Extreme, Input, Output, Result, Scratch, Source,
+    counted::Firsts,
     reduce::moments::{Moments, moments, of_a_sample},
     runtime::Backend,
-    source::Grouped,
+    source::{Counted, Grouped},
 };
 
 /// Words of a [`StatisticsRecord`].
@@ -164,14 +165,15 @@ impl<T: Element> std::fmt::Debug for StatisticsRecord<T> {
 }
 
 pub(super) fn not_empty<T: Pod>(input: &Input<'_, T>, what: &str) -> Result<()> {
-    if input.is_empty() {
-        return Err(Error::new(ErrorKind::Empty, format!("{what} of 0 elements has no answer")));
-    }
-    Ok(())
+    if input.is_empty() { Err(of_nothing(what)) } else { Ok(()) }
 }
 
-/// An input of [`Device::mean`] and [`Device::variance`]: a [`Source`], [segments](Source::segments) of one, or lines
-/// [`along`](crate::NdView::along) axes.
+pub(super) fn of_nothing(what: &str) -> Error {
+    Error::new(ErrorKind::Empty, format!("{what} of 0 elements has no answer"))
+}
+
+/// An input of [`Device::mean`] and [`Device::variance`]: a [`Source`], its first elements [by a count](Source::take),
+/// [segments](Source::segments) of it, or lines [`along`](crate::NdView::along) axes.
 ///
 /// The crate alone implements this trait.
 ///
@@ -187,8 +189,7 @@ pub(super) fn not_empty<T: Pod>(input: &Input<'_, T>, what: &str) -> Result<()> 
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no mean",
     label = "expected a source, segments of one: `x.segments(&offsets)`, or lines: `view.along(axes)`",
-    note = "a `Vec`, an array or a `Buffer` is passed by reference",
-    note = "for `x.take(&count)`, read the count, which waits, and take that number: the call does not read it on the device"
+    note = "a `Vec`, an array or a `Buffer` is passed by reference"
 )]
 pub trait Measurable: Grouped<Item: Element> {
     /// A number, or one for each group.
@@ -210,6 +211,18 @@ impl<S: Source<Item: Element>> Measurable for S {
 
     fn variance(self, device: &Device) -> Result<f64> {
         Ok(device.statistics(self)?.variance)
+    }
+}
+
+impl<S: Source<Item: Element>> Measurable for Counted<'_, S> {
+    type Found = f64;
+
+    fn mean(self, device: &Device) -> Result<f64> {
+        self.known(device)?.mean(device)
+    }
+
+    fn variance(self, device: &Device) -> Result<f64> {
+        self.known(device)?.variance(device)
     }
 }
 
@@ -327,9 +340,12 @@ impl Device {
         input.variance(self)
     }
 
-    pub(super) fn min_max_of<T: Element>(&self, input: Input<'_, T>) -> Result<MinMax<T>> {
+    pub(super) fn min_max_of<T: Element>(&self, input: Firsts<'_, T>) -> Result<MinMax<T>> {
         let (mut values, mut indices) = ([T::ZERO; 2], [0; 2]);
         self.min_max_one(input, (&mut values).into(), (&mut indices).into(), &mut Scratch::new())?;
+        if indices[0] == u64::MAX {
+            return Err(of_nothing("min-max"));
+        }
         let extreme = |i: usize| Extreme { index: indices[i] as usize, value: values[i] };
         Ok(MinMax { min: extreme(0), max: extreme(1) })
     }
@@ -338,7 +354,7 @@ impl Device {
     #[inline(never)]
     pub(super) fn min_max_one<T: Element>(
         &self,
-        input: Input<'_, T>,
+        (input, count): Firsts<'_, T>,
         values: Output<'_, T>,
         indices: Output<'_, u64>,
         scratch: &mut Scratch,
@@ -353,7 +369,7 @@ impl Device {
                 indices.host()?.copy_from_slice(&[min.index as u64, max.index as u64]);
                 Ok(())
             }
-            Backend::OpenCl(device) => gpu::extremes(device, gpu::Find::Both, input, values, indices, scratch),
+            Backend::OpenCl(device) => gpu::extremes(device, gpu::Find::Both, (input, count), values, indices, scratch),
         }
     }
 }

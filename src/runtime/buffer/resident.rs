@@ -65,6 +65,14 @@ impl ClInput {
         Ok(Self { held, visit: None, root, offset: 0, len: bytes / size.max(1), size })
     }
 
+    /// Writes the first element, whose bytes are `value`. A fill, unlike a write, does not wait.
+    pub(crate) fn set(&self, device: &ClDevice, value: &[u8]) -> Result<()> {
+        // A fill's pattern has 1, 2, 4, 8 or 16 bytes.
+        let size = (1 << value.len().trailing_zeros()).min(16);
+        let mut parts = value.chunks(size).enumerate();
+        parts.try_for_each(|(i, part)| device.fill(self.mem(), self.byte_offset() + i * size, size, part))
+    }
+
     /// A host slice of `bytes` bytes that the driver reads in place, from byte `offset` of `borrowed` on. Both are multiples of
     /// `size`, which is not 0.
     pub(super) fn borrowed((borrowed, offset): (Borrowed, usize), bytes: usize, size: usize) -> Self {

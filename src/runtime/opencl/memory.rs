@@ -23,7 +23,7 @@ const SLOW_FILL_BYTES: usize = 1 << 20;
 const CHECKED_FILL_BYTES: usize = 1 << 16;
 
 pub(super) fn fill_spec() -> ProgramSpec {
-    ProgramSpec::bare("fill.cl", include_str!("../../../cl/fill.cl"), "CL1.2").define("WG", FILL_WORK_GROUP)
+    ProgramSpec::bare("fill.cl", kernel_text!("fill.cl"), "CL1.2").define("WG", FILL_WORK_GROUP)
 }
 
 /// Memory that a queue keeps for launches of one kind, and the number of its uses.

@@ -17,7 +17,7 @@ use crate::{
 };
 
 pub(super) const FILE: &str = "selftest.cl";
-const TEXT: &str = include_str!("../../../cl/selftest.cl");
+const TEXT: &str = kernel_text!("selftest.cl");
 /// The self-test's own code, on which the results also depend.
 const TESTS: &str = include_str!("selftest.rs");
 

@@ -9,7 +9,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../cl/scan_axis.cl");
+const TEXT: &str = kernel_text!("scan_axis.cl");
 /// Neighbouring lines of a work-item on CPU drivers.
 const CPU_COLUMNS: usize = 64;
 

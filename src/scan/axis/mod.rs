@@ -22,14 +22,16 @@ pub(crate) mod cpu;
 #[doc(hidden)]
 pub(crate) mod gpu;
 
+use bytemuck::Pod;
+
 use super::{Scan, Scannable};
 use crate::{
     Buffer, Device, Element, Input, NdView, Output, Result, Scratch, Source,
-    op::{Code, Core, Monoid},
+    op::{ByElement, Code, Combinable, Core, Monoid, OfEither, Operator},
     runtime::Backend,
     source::{
-        Along, Axes, Shaped, Wide,
-        group::{in_memory, kept_and_taken, put_lines},
+        Along, Axes, NdCast, Plain, Viewed, Wide,
+        group::{adjoin, in_memory, kept_and_taken, put_lines},
         transform::Held,
     },
 };
@@ -94,22 +96,66 @@ impl Shape {
     }
 }
 
-impl<V: Shaped, A: Axes> Scannable for Along<V, A> {
-    fn scan<O: Core<V::To>>(self, device: &Device, op: O, usage: Scan<V::To>) -> Result<Buffer<V::To>> {
-        let mut output = device.uninit(self.view.view().len())?;
+impl<T: Combinable + Plain, A: Axes> Scannable for Along<NdView<'_, T>, A> {
+    fn scan<O: Core<T>>(self, device: &Device, op: O, usage: Scan<T>) -> Result<Buffer<T>> {
+        let mut output = device.uninit(self.len())?;
         self.scan_into(device, op, usage, (&mut output).into())?;
         Ok(output)
     }
 
-    fn scan_into<O: Core<V::To>>(
-        self,
-        device: &Device,
-        op: O,
-        usage: Scan<V::To>,
-        output: Output<'_, V::To>,
-    ) -> Result<()> {
+    fn scan_into<O: Core<T>>(self, device: &Device, op: O, usage: Scan<T>, output: Output<'_, T>) -> Result<()> {
+        op.visit(ByElement(Lines { device, view: self.view, axes: self.axes.list(), usage, output }))
+    }
+}
+
+impl<T: Element, U: Element + From<T>, A: Axes> Scannable for Along<NdCast<'_, T, U>, A> {
+    fn scan<O: Core<U>>(self, device: &Device, op: O, usage: Scan<U>) -> Result<Buffer<U>> {
+        let mut output = device.uninit(self.len())?;
+        self.scan_into(device, op, usage, (&mut output).into())?;
+        Ok(output)
+    }
+
+    fn scan_into<O: Core<U>>(self, device: &Device, op: O, usage: Scan<U>, output: Output<'_, U>) -> Result<()> {
         let (op, code) = op.parts()?;
         device.scan_lines((&op, code), self.view.view(), self.axes.list(), usage, output, &mut Scratch::new())
+    }
+}
+
+/// The scan of lines along axes.
+struct Lines<'a, T: Pod> {
+    device: &'a Device,
+    view: NdView<'a, T>,
+    axes: &'a [usize],
+    usage: Scan<T>,
+    output: Output<'a, T>,
+}
+
+impl<T: Combinable + Plain> OfEither<T> for Lines<'_, T> {
+    type Output = Result<()>;
+
+    fn of_elements(self, op: impl Core<T>) -> Result<()>
+    where
+        T: Element,
+    {
+        let Self { device, view, axes, usage, output } = self;
+        let (op, code) = op.parts()?;
+        device.scan_lines((&op, code), view, axes, usage, output, &mut Scratch::new())
+    }
+
+    fn of_structs<F: Fn(T, T) -> T + Sync>(self, op: &Operator<T, F>) -> Result<()> {
+        let Self { device, view, axes, usage, output } = self;
+        let (elements, rows, len) = in_memory(device, view, axes)?;
+        output.expect_len(view.len(), "scan along axes")?;
+        if rows * len == 0 {
+            return Ok(());
+        }
+        let (input, parts) = (elements.input(), Some(device.rows(len)));
+        if adjoin(view.shape(), axes)? {
+            return device.scan_structs(op, input, parts, usage, output);
+        }
+        let mut scanned = device.temporary(rows * len)?;
+        device.scan_structs(op, input, parts, usage, Output::from(&mut scanned))?;
+        put_lines(device, view.shape(), axes, &scanned, output)
     }
 }
 

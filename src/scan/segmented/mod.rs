@@ -17,18 +17,20 @@
 #[doc(hidden)]
 pub(crate) mod cpu;
 
+use bytemuck::Pod;
+
 use super::{Scan, Scannable, cpu::Mark, gpu};
 use crate::{
     Buffer, Device, Element, Input, Offset, Output, Result, Scratch, Source,
     arguments::expect_beside,
-    op::{Code, Core, Monoid},
+    op::{ByElement, Code, Combinable, Core, Monoid, OfEither, Operator},
     runtime::{AnyInput, Backend},
     segments::{Offsets, segments},
     source::{self, ByKey, Flagged, Narrow, Wide},
 };
 
 /// The segments of a scan, on either backend.
-pub(super) enum Segments<'a> {
+pub(crate) enum Segments<'a> {
     Cpu(Box<Mark<'a>>),
     Cl(gpu::Heads, gpu::Starts<AnyInput<'a>>),
 }
@@ -54,7 +56,12 @@ impl Device {
     }
 
     #[inline(never)]
-    fn parts_at<'a, C: Offset>(&self, offsets: Input<'a, C>, n: usize, reversed: bool) -> Result<Segments<'a>> {
+    pub(crate) fn parts_at<'a, C: Offset>(
+        &self,
+        offsets: Input<'a, C>,
+        n: usize,
+        reversed: bool,
+    ) -> Result<Segments<'a>> {
         segments(offsets.len())?;
         Ok(match self.backend() {
             Backend::Cpu => Segments::Cpu(Box::new(cpu::offsets(Offsets::of(offsets.host()?), n, reversed))),
@@ -63,7 +70,7 @@ impl Device {
     }
 
     /// Segments of `len` elements.
-    pub(super) fn rows(&self, len: usize) -> Segments<'static> {
+    pub(crate) fn rows(&self, len: usize) -> Segments<'static> {
         match self.backend() {
             Backend::Cpu => Segments::Cpu(Box::new(cpu::rows(len))),
             Backend::OpenCl(_) => Segments::Cl(gpu::Heads::Rows, gpu::Starts::Every(len)),
@@ -71,7 +78,7 @@ impl Device {
     }
 }
 
-impl<S: Source<Item: Element>, C: Source<Item: Offset>> Scannable for source::Segments<S, C> {
+impl<S: Source<Item: Combinable + Pod>, C: Source<Item: Offset>> Scannable for source::Segments<S, C> {
     fn scan<O: Core<S::Item>>(self, device: &Device, op: O, usage: Scan<S::Item>) -> Result<Buffer<S::Item>> {
         let offsets = self.offsets.held(device)?;
         let (n, offsets) = (source::finite(&self.source)?, offsets.input());
@@ -93,7 +100,7 @@ impl<S: Source<Item: Element>, C: Source<Item: Offset>> Scannable for source::Se
     }
 }
 
-impl<S: Source<Item: Element>, K: Source<Item: Element>> Scannable for ByKey<S, K> {
+impl<S: Source<Item: Combinable + Pod>, K: Source<Item: Element>> Scannable for ByKey<S, K> {
     fn scan<O: Core<S::Item>>(self, device: &Device, op: O, usage: Scan<S::Item>) -> Result<Buffer<S::Item>> {
         let mut output = device.uninit(source::finite(&self.source)?)?;
         self.scan_into(device, op, usage, (&mut output).into())?;
@@ -112,7 +119,7 @@ impl<S: Source<Item: Element>, K: Source<Item: Element>> Scannable for ByKey<S, 
     }
 }
 
-impl<S: Source<Item: Element>, F: Source<Item = u8>> Scannable for Flagged<S, F> {
+impl<S: Source<Item: Combinable + Pod>, F: Source<Item = u8>> Scannable for Flagged<S, F> {
     fn scan<O: Core<S::Item>>(self, device: &Device, op: O, usage: Scan<S::Item>) -> Result<Buffer<S::Item>> {
         let mut output = device.uninit(source::finite(&self.source)?)?;
         self.scan_into(device, op, usage, (&mut output).into())?;
@@ -133,7 +140,7 @@ impl<S: Source<Item: Element>, F: Source<Item = u8>> Scannable for Flagged<S, F>
     }
 }
 
-fn scan_groups<'p, S: Source<Item: Element>, O: Core<S::Item>>(
+fn scan_groups<'p, S: Source<Item: Combinable + Pod>, O: Core<S::Item>>(
     device: &Device,
     source: &S,
     op: O,
@@ -141,9 +148,41 @@ fn scan_groups<'p, S: Source<Item: Element>, O: Core<S::Item>>(
     output: Output<'_, S::Item>,
     parts: impl FnOnce(usize) -> Result<Segments<'p>>,
 ) -> Result<()> {
-    let (op, code) = op.parts()?;
-    let input = Wide::of(source, device, !op.ordered)?;
-    device.scan_parts((&op, code), &input, parts(input.len())?, usage, output, &mut Scratch::new())
+    op.visit(ByElement(Groups { device, source, usage, output, parts }))
+}
+
+/// The scan of groups of a source. `parts` returns the segments of a number of elements.
+struct Groups<'a, S: Source<Item: Pod>, P> {
+    device: &'a Device,
+    source: &'a S,
+    usage: Scan<S::Item>,
+    output: Output<'a, S::Item>,
+    parts: P,
+}
+
+impl<'p, S, P> OfEither<S::Item> for Groups<'_, S, P>
+where
+    S: Source<Item: Combinable + Pod>,
+    P: FnOnce(usize) -> Result<Segments<'p>>,
+{
+    type Output = Result<()>;
+
+    fn of_elements(self, op: impl Core<S::Item>) -> Result<()>
+    where
+        S::Item: Element,
+    {
+        let Self { device, source, usage, output, parts } = self;
+        let (op, code) = op.parts()?;
+        let input = Wide::of(source, device, !op.ordered)?;
+        device.scan_parts((&op, code), &input, parts(input.len())?, usage, output, &mut Scratch::new())
+    }
+
+    fn of_structs<F: Fn(S::Item, S::Item) -> S::Item + Sync>(self, op: &Operator<S::Item, F>) -> Result<()> {
+        let Self { device, source, usage, output, parts } = self;
+        let held = source.held(device)?;
+        let input = held.input();
+        device.scan_structs(op, input, Some(parts(input.len())?), usage, output)
+    }
 }
 
 impl Device {

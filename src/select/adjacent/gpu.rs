@@ -7,7 +7,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../cl/adjacent.cl");
+const TEXT: &str = kernel_text!("adjacent.cl");
 /// `HELD` of the kernel.
 const HELD: usize = 4;
 

@@ -22,6 +22,8 @@
 
 mod extremes;
 
+use bytemuck::Pod;
+
 use super::cpu;
 use super::gpu;
 use crate::{
@@ -29,7 +31,7 @@ use crate::{
     arguments::expect_beside,
     counted::in_room,
     memory,
-    op::{Code, Core, Monoid},
+    op::{ByElement, Code, Combinable, Core, Monoid, OfEither, Operator},
     reduce::{
         Reducible,
         exact_groups::{self, Exact},
@@ -44,16 +46,14 @@ use crate::{
     runtime::{ClInput, apart, opencl::ClDevice},
 };
 
-impl<S: Source<Item: Element>, K: Source<Item: Element>> Reducible for ByKey<S, K> {
+impl<S: Source<Item: Combinable + Pod>, K: Source<Item: Element>> Reducible for ByKey<S, K> {
     fn reduce<O: Core<S::Item>>(
         self,
         device: &Device,
         op: O,
         level: Determinism,
     ) -> Result<(Buffer<K::Item>, Buffer<S::Item>)> {
-        let (exact, (op, code)) = (op.exactly(level)?, op.parts()?);
-        let values = Wide::summands(&self.source, device, exact.is_some(), !op.ordered)?;
-        device.reduce_keyed(&op, code, exact, self.keys.held(device)?.input(), &values)
+        op.visit(ByElement(Allocated { device, groups: self, level }))
     }
 
     fn reduce_into<O: Core<S::Item>>(
@@ -63,13 +63,99 @@ impl<S: Source<Item: Element>, K: Source<Item: Element>> Reducible for ByKey<S, 
         level: Determinism,
         to: KeyedOutput<'_, K::Item, S::Item>,
     ) -> Result<()> {
+        op.visit(ByElement(Given { of: Allocated { device, groups: self, level }, to }))
+    }
+}
+
+/// The reduction of runs of keys.
+struct Allocated<'a, S, K> {
+    device: &'a Device,
+    groups: ByKey<S, K>,
+    level: Determinism,
+}
+
+/// The reduction of runs of keys to given outputs.
+struct Given<'a, S: Source<Item: Pod>, K: Source<Item: Pod>> {
+    of: Allocated<'a, S, K>,
+    to: KeyedOutput<'a, K::Item, S::Item>,
+}
+
+impl<S: Source<Item: Combinable + Pod>, K: Source<Item: Element>> OfEither<S::Item> for Allocated<'_, S, K> {
+    type Output = Result<(Buffer<K::Item>, Buffer<S::Item>)>;
+
+    fn of_elements(self, op: impl Core<S::Item>) -> Self::Output
+    where
+        S::Item: Element,
+    {
+        let Self { device, groups: ByKey { source, keys }, level } = self;
         let (exact, (op, code)) = (op.exactly(level)?, op.parts()?);
-        let values = Wide::summands(&self.source, device, exact.is_some(), !op.ordered)?;
-        device.reduce_keyed_into(&op, code, exact, self.keys.held(device)?.input(), &values, to, &mut Scratch::new())
+        let values = Wide::summands(&source, device, exact.is_some(), !op.ordered)?;
+        device.reduce_keyed(&op, code, exact, keys.held(device)?.input(), &values)
+    }
+
+    fn of_structs<F: Fn(S::Item, S::Item) -> S::Item + Sync>(self, op: &Operator<S::Item, F>) -> Self::Output {
+        let Self { device, groups: ByKey { source, keys }, level } = self;
+        let (keys, values) = (keys.held(device)?, source.held(device)?);
+        device.reduce_structs_by_key((op, level), keys.input(), values.input())
+    }
+}
+
+impl<S: Source<Item: Combinable + Pod>, K: Source<Item: Element>> OfEither<S::Item> for Given<'_, S, K> {
+    type Output = Result<()>;
+
+    fn of_elements(self, op: impl Core<S::Item>) -> Result<()>
+    where
+        S::Item: Element,
+    {
+        let Allocated { device, groups: ByKey { source, keys }, level } = self.of;
+        let (exact, (op, code)) = (op.exactly(level)?, op.parts()?);
+        let (values, scratch) = (Wide::summands(&source, device, exact.is_some(), !op.ordered)?, &mut Scratch::new());
+        device.reduce_keyed_into(&op, code, exact, keys.held(device)?.input(), &values, self.to, scratch)
+    }
+
+    fn of_structs<F: Fn(S::Item, S::Item) -> S::Item + Sync>(self, op: &Operator<S::Item, F>) -> Result<()> {
+        let Self { of, to } = self;
+        let (device, room) = (of.device, to.keys.len());
+        to.values.expect_len(room, "as many keys")?;
+        let (keys, values) = of.of_structs(op)?;
+        let found = keys.len().min(room);
+        in_room("result", room, to.count, |count| {
+            device.copy(keys.view(..found)?, to.keys.part(0, found))?;
+            device.copy(values.view(..found)?, to.values.part(0, found))?;
+            device.copy(&[keys.len() as u64], count)
+        })
     }
 }
 
 impl Device {
+    /// The reductions of structs by key, compiled once for each operator and type of keys. Waits for the number of runs.
+    #[inline(never)]
+    fn reduce_structs_by_key<K, T, F>(
+        &self,
+        op: (&Operator<T, F>, Determinism),
+        keys: Input<'_, K>,
+        values: Input<'_, T>,
+    ) -> Result<(Buffer<K>, Buffer<T>)>
+    where
+        K: Element,
+        T: Pod + Send + Sync,
+        F: Fn(T, T) -> T + Sync,
+    {
+        expect_beside(keys.len(), values.len(), "keys need as many values")?;
+        let (keys_out, offsets) = match self.backend() {
+            Backend::Cpu => {
+                let mut keys_out = self.uninit(keys.len())?;
+                let (offsets, found) = runs_on_the_host(keys.host()?, Output::from(&mut keys_out).host()?)?;
+                keys_out.truncate(found);
+                (keys_out, self.upload(&offsets)?)
+            }
+            Backend::OpenCl(device) => self.runs_there::<u64, K>(device, keys)?,
+        };
+        let mut values_out = self.uninit(keys_out.len())?;
+        self.reduce_structs(op, values, Input::from(&offsets), Output::from(&mut values_out))?;
+        Ok((keys_out, values_out))
+    }
+
     /// All reductions by key that allocate.
     fn reduce_keyed<K, U, F>(
         &self,

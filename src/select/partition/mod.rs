@@ -15,7 +15,8 @@ use bytemuck::Pod;
 use super::{Selectable, cpu, gpu};
 use crate::runtime::apart;
 use crate::{
-    Buffer, Device, Element, Input, Output, Result, Scratch,
+    Buffer, Device, Element, Output, Result, Scratch,
+    counted::{Firsts, on_device},
     op::{Condition, Counts, ForPartitions},
     runtime::Backend,
 };
@@ -80,6 +81,8 @@ impl Device {
     /// last. For segments it has the length of the first part of each.
     ///
     /// Waits for the result only if an output is a host slice, or if an input has a [gather](crate::Source::gathered).
+    /// For the first elements [by a count](crate::Source::take), the output has the length of the whole source. Its
+    /// elements from the count on do not change.
     ///
     /// # Errors
     ///
@@ -111,7 +114,7 @@ impl Device {
     #[inline(never)]
     pub(super) fn part<T: Element, C: Condition<T>>(
         &self,
-        input: Input<'_, T>,
+        (input, length): Firsts<'_, T>,
         what: &C,
         output: Output<'_, T>,
         counts: Output<'_, u64>,
@@ -137,11 +140,13 @@ impl Device {
                 Ok(())
             }
             Backend::OpenCl(device) => {
-                let (input, output, counts) = (input.cl(device)?, output.cl(device, false)?, counts.cl(device, false)?);
+                let (input, output) = (input.cl(device)?, output.cl(device, length.is_some())?);
+                let counts = counts.cl(device, false)?;
                 apart(&[&input], &[&output, &counts])?;
+                let length = on_device(device, length, &[&output, &counts])?;
                 let form =
                     gpu::Form { classes: C::Counts::PARTS, reversed: C::LOOSE, ..gpu::Form::of(gpu::Marks::by(what)) };
-                let job = gpu::Job { out: Some(&output), ..gpu::Job::of(&input, &counts) };
+                let job = gpu::Job { out: Some(&output), length: length.as_ref(), ..gpu::Job::of(&input, &counts) };
                 gpu::run(device, &form, &job, scratch)?;
                 counts.finish(device)?;
                 output.finish(device)

@@ -16,13 +16,13 @@ use crate::runtime::apart;
 use crate::{
     Buffer, Device, Element, Input, Offset, Output, Result, Scratch, Source,
     arguments::expect_beside,
-    counted::in_room,
+    counted::{Firsts, in_room, on_device},
     runtime::Backend,
-    source::{ByKey, PairOutput, finite},
+    source::{ByKey, PairOutput, Sequence, finite},
 };
 
-/// An input of [`Device::unique`]: a [`Source`], [segments](Source::segments) of one, or
-/// [values by key](Source::by_key), which are plain data of any size.
+/// An input of [`Device::unique`]: a [`Source`], its first elements [by a count](Source::take),
+/// [segments](Source::segments) of a source, or [values by key](Source::by_key), which are plain data of any size.
 ///
 /// The crate alone implements this trait.
 ///
@@ -40,8 +40,7 @@ use crate::{
     label = "expected a source, segments of one: `x.segments(&offsets)`, or values by key: `values.by_key(&keys)`",
     note = "a `Vec`, an array or a `Buffer` is passed by reference",
     note = "lines of a view would keep different numbers of elements: write \
-            `x.segments(counting(0u64).strided(length).take(lines + 1))`",
-    note = "for `x.take(&count)`, read the count, which waits, and take that number: the call does not read it on the device"
+            `x.segments(counting(0u64).strided(length).take(lines + 1))`"
 )]
 pub trait Distinct: Sized {
     /// A buffer of elements, or one of keys and one of values; for segments also one of their offsets in it.
@@ -56,16 +55,17 @@ pub trait Distinct: Sized {
     fn unique_into(self, device: &Device, output: Self::Out<'_>, count: Output<'_, u64>) -> Result<()>;
 }
 
-impl<S: Source<Item: Element>> Distinct for S {
+impl<S: Sequence<Item: Element>> Distinct for S {
     type Found = Buffer<S::Item>;
     type Out<'o> = Output<'o, S::Item>;
 
     fn unique(self, device: &Device) -> Result<Buffer<S::Item>> {
-        device.counted(finite(&self)?, |output, count| self.unique_into(device, output, count))
+        device.counted(self.most()?, |output, count| self.unique_into(device, output, count))
     }
 
     fn unique_into(self, device: &Device, output: Output<'_, S::Item>, count: Output<'_, u64>) -> Result<()> {
-        device.unique_one(self.held(device)?.input(), output, count, &mut Scratch::new())
+        let (held, length) = self.held_on(device)?;
+        device.unique_one((held.input(), length), output, count, &mut Scratch::new())
     }
 }
 
@@ -153,7 +153,7 @@ impl Device {
     #[inline(never)]
     fn unique_one<T: Element>(
         &self,
-        input: Input<'_, T>,
+        (input, length): Firsts<'_, T>,
         output: Output<'_, T>,
         count: Output<'_, u64>,
         scratch: &mut Scratch,
@@ -169,7 +169,8 @@ impl Device {
             Backend::OpenCl(device) => {
                 let (input, output, count) = (input.cl(device)?, output.cl(device, true)?, count.cl(device, false)?);
                 apart(&[&input], &[&output, &count])?;
-                let job = gpu::Job { out: Some(&output), ..gpu::Job::of(&input, &count) };
+                let length = on_device(device, length, &[&output, &count])?;
+                let job = gpu::Job { out: Some(&output), length: length.as_ref(), ..gpu::Job::of(&input, &count) };
                 gpu::run(device, &gpu::Form::of(gpu::Marks::Heads(T::TYPE)), &job, scratch)?;
                 count.finish(device)?;
                 output.finish(device)
@@ -239,13 +240,12 @@ impl Device {
     /// ```
     pub fn run_length_encode<T: Element, C: Offset>(
         &self,
-        input: impl Source<Item = T>,
+        input: impl Sequence<Item = T>,
     ) -> Result<(Buffer<T>, Buffer<C>)> {
-        let held = input.held(self)?;
-        let input = held.input();
-        let mut lengths = self.uninit(input.len())?;
+        let most = input.most()?;
+        let mut lengths = self.uninit(most)?;
         let values =
-            self.counted(input.len(), |values, count| self.run_length_encode_into(input, values, &mut lengths, count))?;
+            self.counted(most, |values, count| self.run_length_encode_into(input, values, &mut lengths, count))?;
         lengths.truncate(values.len());
         Ok((values, lengths))
     }
@@ -270,13 +270,14 @@ impl Device {
     /// ```
     pub fn run_length_encode_into<'b, 'c, 'd, T: Element, C: Offset>(
         &self,
-        input: impl Source<Item = T>,
+        input: impl Sequence<Item = T>,
         values: impl Into<Output<'b, T>>,
         lengths: impl Into<Output<'c, C>>,
         count: impl Into<Output<'d, u64>>,
     ) -> Result<()> {
+        let (held, length) = input.held_on(self)?;
         self.run_length_encode_one(
-            input.held(self)?.input(),
+            (held.input(), length),
             values.into(),
             lengths.into(),
             count.into(),
@@ -288,7 +289,7 @@ impl Device {
     #[inline(never)]
     fn run_length_encode_one<T: Element, C: Offset>(
         &self,
-        input: Input<'_, T>,
+        (input, length): Firsts<'_, T>,
         values: Output<'_, T>,
         lengths: Output<'_, C>,
         count: Output<'_, u64>,
@@ -326,9 +327,11 @@ impl Device {
                 let (input, count) = (input.cl(device)?, count.cl(device, false)?);
                 let (values, lengths) = (values.cl(device, true)?, lengths.cl(device, true)?);
                 apart(&[&input], &[&values, &lengths, &count])?;
+                let length = on_device(device, length, &[&values, &lengths, &count])?;
                 let form =
                     gpu::Form { lengths: true, place: size_of::<C>(), ..gpu::Form::of(gpu::Marks::Heads(T::TYPE)) };
-                let job = gpu::Job { out: Some(&values), lengths: Some(&lengths), ..gpu::Job::of(&input, &count) };
+                let job = gpu::Job { length: length.as_ref(), ..gpu::Job::of(&input, &count) };
+                let job = gpu::Job { out: Some(&values), lengths: Some(&lengths), ..job };
                 gpu::run(device, &form, &job, scratch)?;
                 count.finish(device)?;
                 values.finish(device)?;
@@ -350,11 +353,9 @@ impl Device {
     /// ```
     pub fn non_trivial_runs<T: Element, C: Offset>(
         &self,
-        input: impl Source<Item = T>,
+        input: impl Sequence<Item = T>,
     ) -> Result<(Buffer<C>, Buffer<C>)> {
-        let held = input.held(self)?;
-        let input = held.input();
-        let most = input.len() / 2;
+        let most = input.most()? / 2;
         let mut lengths = self.uninit(most)?;
         let offsets =
             self.counted(most, |offsets, count| self.non_trivial_runs_into(input, offsets, &mut lengths, count))?;
@@ -381,13 +382,14 @@ impl Device {
     /// ```
     pub fn non_trivial_runs_into<'b, 'c, 'd, T: Element, C: Offset>(
         &self,
-        input: impl Source<Item = T>,
+        input: impl Sequence<Item = T>,
         offsets: impl Into<Output<'b, C>>,
         lengths: impl Into<Output<'c, C>>,
         count: impl Into<Output<'d, u64>>,
     ) -> Result<()> {
+        let (held, length) = input.held_on(self)?;
         self.non_trivial_runs_one(
-            input.held(self)?.input(),
+            (held.input(), length),
             offsets.into(),
             lengths.into(),
             count.into(),
@@ -399,7 +401,7 @@ impl Device {
     #[inline(never)]
     fn non_trivial_runs_one<T: Element, C: Offset>(
         &self,
-        input: Input<'_, T>,
+        (input, length): Firsts<'_, T>,
         offsets: Output<'_, C>,
         lengths: Output<'_, C>,
         count: Output<'_, u64>,
@@ -419,6 +421,7 @@ impl Device {
                 let (input, count) = (input.cl(device)?, count.cl(device, false)?);
                 let (offsets, lengths) = (offsets.cl(device, true)?, lengths.cl(device, true)?);
                 apart(&[&input], &[&offsets, &lengths, &count])?;
+                let length = on_device(device, length, &[&offsets, &lengths, &count])?;
                 let form = gpu::Form {
                     moved: false,
                     places: true,
@@ -426,7 +429,8 @@ impl Device {
                     place: size_of::<C>(),
                     ..gpu::Form::of(gpu::Marks::NonTrivial(T::TYPE))
                 };
-                let job = gpu::Job { places: Some(&offsets), lengths: Some(&lengths), ..gpu::Job::of(&input, &count) };
+                let job = gpu::Job { length: length.as_ref(), ..gpu::Job::of(&input, &count) };
+                let job = gpu::Job { places: Some(&offsets), lengths: Some(&lengths), ..job };
                 gpu::run(device, &form, &job, scratch)?;
                 count.finish(device)?;
                 offsets.finish(device)?;

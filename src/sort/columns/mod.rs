@@ -277,7 +277,7 @@ impl Device {
                 crate::runtime::apart(&inputs, &outputs)?;
                 let caps = gpu::capabilities(device, &keys, &input)?;
                 let mut sort = |with: Option<gpu::Values<'_>>| {
-                    gpu::run(device, &caps, &keys, &input, Some(&output), with, scratch)
+                    gpu::run(device, &caps, &keys, (&input, None), Some(&output), with, scratch)
                 };
                 match (&columns[..], &sizes[..]) {
                     ([], _) => sort(None)?,

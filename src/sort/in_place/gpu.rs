@@ -9,7 +9,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../cl/sort_in_place.cl");
+const TEXT: &str = kernel_text!("sort_in_place.cl");
 /// Keys of a work-item, and their binary logarithm.
 const HELD: usize = 16;
 const HELD_BITS: u32 = 4;

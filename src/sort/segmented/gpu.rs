@@ -11,7 +11,7 @@ use crate::{
     tuning::{self, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../cl/sort_segments.cl");
+const TEXT: &str = kernel_text!("sort_segments.cl");
 /// Keys of a tile that one work-item sorts.
 const CPU_TILE: usize = 1 << 14;
 /// Minimum segments that a work-item reads if it is a whole work-group.
@@ -163,7 +163,7 @@ pub(crate) fn run(
     let owners = device.launch(&plan.program, "sort_segments_owners")?.mem(mem).scalar(at.header as u64);
     let owners = owners.scalar(at.parts as u64).scalar(at.owners as u64).scalar(long as u32);
     owners.run([long.min(plan.groups), 1, 1], local)?;
-    gpu::passes(device, &plan.long, keys, form, from, to, values, mem)
+    gpu::passes(device, &plan.long, keys, form, (from, None), to, values, mem)
 }
 
 /// All programs that plans for `caps` use.

@@ -6,7 +6,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../cl/quantiles.cl");
+const TEXT: &str = kernel_text!("quantiles.cl");
 /// Maximum fractions of a launch.
 const FRACTIONS: usize = 8;
 /// Work-items of a work-group on GPUs.

@@ -6,7 +6,7 @@ use bytemuck::{Pod, Zeroable};
 
 use super::{LANES, rows};
 use crate::{
-    Complex, Device, ElementType, Float,
+    Complex, Device, ElementType, Float, Source,
     bench::Bench,
     check::{
         Case, Failure, Level,
@@ -16,7 +16,7 @@ use crate::{
         same, same_bytes,
     },
     ladder::Climb,
-    op::{Op, Operator, Sum, complex_product, complex_sum},
+    op::{Combinable, Op, Operator, Sum, Usage, complex_product, complex_sum},
     reduce::shared::chunk_trees,
 };
 use crate::{ProgramSpec, tuning::Tuned};
@@ -25,6 +25,8 @@ use crate::{ProgramSpec, tuning::Tuned};
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 struct Point([f32; 3]);
+
+impl Combinable for Point {}
 
 /// A key and its index. The operator takes the largest key, and the lowest index that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
@@ -109,6 +111,29 @@ fn operator_cases<T: Pod + PartialEq + Debug + Send + Sync>(
     }
 }
 
+/// Scans of structs and their sums in segments. All sums are small integers, so every order gives the same bits.
+fn check_groups(device: &Device, n: usize) -> Result<(), Failure> {
+    let points: Vec<Point> = (0..n).map(|i| Point([i % 7, i % 5, i % 3].map(|x| x as f32))).collect();
+    let offsets: Vec<u32> = (0..=n as u32).filter(|i| i % 50 == 0 || i % 90 == 0).collect();
+    let (op, x) = (centre(), device.upload(&points)?);
+    let mut sum = Point([0.0; 3]);
+    let mut sums = |point: &Point| {
+        sum = (op.combine)(sum, *point);
+        sum
+    };
+    let want: Vec<Point> = points.iter().map(&mut sums).collect();
+    let got = guarded(device, n, 1, |out| Ok(device.scan_into(&x, &op, out)?))?;
+    same_bytes(&got, &want, "prefixes")?;
+    let want: Vec<Point> = std::iter::once(op.identity).chain(want).take(n).collect();
+    let got = guarded(device, n, 1, |out| Ok(device.scan_into(&x, op.exclusive(), out)?))?;
+    same_bytes(&got, &want, "exclusive prefixes")?;
+    let segment =
+        |ends: &[u32]| points[ends[0] as usize..ends[1] as usize].iter().fold(op.identity, |a, &b| (op.combine)(a, b));
+    let want: Vec<Point> = offsets.windows(2).map(segment).collect();
+    let got = guarded(device, want.len(), 1, |out| Ok(device.reduce_into(x.segments(&offsets), &op, out)?))?;
+    same_bytes(&got, &want, "sums of segments")
+}
+
 fn points(n: usize) -> Vec<Point> {
     let values = Data::Random.generate::<f32>(3 * n, n as u64);
     values.chunks_exact(3).map(|x| Point([x[0], x[1], x[2]])).collect()
@@ -131,6 +156,12 @@ pub(in crate::reduce) fn cases(level: Level) -> Vec<Case> {
     operator_cases(level, ElementType::F32, centre, points, &mut cases);
     operator_cases(level, ElementType::I64, first_largest, keyed, &mut cases);
     operator_cases(level, ElementType::F32, complex_product::<f32>, complexes, &mut cases);
+    for n in [1, 2048, 5000, 70_000].into_iter().filter(|&n| level >= Level::Quick || n == 5000) {
+        let shape = format!("n = {n}");
+        cases.push(Case::new("by vector sum in groups", ElementType::F32, shape, "small", n, move |device| {
+            check_groups(device, n)
+        }));
+    }
     if level >= Level::Quick {
         operator_cases(level, ElementType::U8, saturating, |n| Data::Ramp.generate(n, 1), &mut cases);
         operator_cases(level, ElementType::F32, either, |n| Data::Random.generate(n, 1), &mut cases);
@@ -168,6 +199,7 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
 pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     use super::gpu::plan;
     use crate::op::gpu::Form;
+    use oclprim::internals::scan::{self, gpu::Heads};
     let forms = [
         Form { source: divisor().source(), size: 4, needs_fp64: false, count: None },
         Form { source: centre().source(), size: 12, needs_fp64: false, count: None },
@@ -179,5 +211,13 @@ pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
         Form { source: complex_sum::<f64>().source(), size: 16, needs_fp64: true, count: None },
     ];
     let plans = forms.iter().flat_map(|form| [1 << 20, 1 << 32].map(|n| plan(n, form, caps, &|n| n >= 1 << 31)));
-    plans.flat_map(Result::unwrap_or_default).map(|pass| pass.program).collect()
+    let mut programs: Vec<_> = plans.flat_map(Result::unwrap_or_default).map(|pass| pass.program).collect();
+    let (keys, offsets) = (Heads::Keys(ElementType::F32), Heads::Offsets(ElementType::U64));
+    let forms = [(None, false), (None, true), (Some(keys), true), (Some(Heads::Flags), false), (Some(offsets), false)];
+    for (heads, reversed) in forms.into_iter().chain([(Some(Heads::Rows), false)]) {
+        let plan =
+            scan::by::gpu::plan(1 << 20, &scan::by::gpu::Form::of(&centre(), reversed, heads), true, caps, false);
+        programs.extend(plan.map(|plan| plan.program));
+    }
+    programs
 }

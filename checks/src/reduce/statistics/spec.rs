@@ -317,6 +317,10 @@ pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
                 let plan = super::gpu::plan(1 << 20, element, acc, find, aligned, caps, wide);
                 programs.extend(plan.map(|plan| plan.program));
             }
+            if find != Find::Moments {
+                let plan = super::gpu::plan(1 << 20, element, acc, find, true, caps, false);
+                programs.extend(plan.map(|plan| plan.by_count(Some(ElementType::U64)).program));
+            }
         }
     }
     programs

@@ -7,7 +7,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../../cl/gather.cl");
+const TEXT: &str = kernel_text!("gather.cl");
 /// Maximum units of one launch, so that 32-bit counters hold them.
 const MAX_UNITS: usize = 1 << 31;
 

@@ -9,7 +9,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../../cl/copy_ranges.cl");
+const TEXT: &str = kernel_text!("copy_ranges.cl");
 /// Bytes of a word.
 const WORD: usize = 16;
 

@@ -6,7 +6,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../../cl/reverse.cl");
+const TEXT: &str = kernel_text!("reverse.cl");
 /// Bytes of a word.
 const WORD: usize = 16;
 

@@ -11,7 +11,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../../cl/transpose_in_place.cl");
+const TEXT: &str = kernel_text!("transpose_in_place.cl");
 /// Rows per work-item in a strip, as in `cl/transpose_in_place.cl`.
 const EACH: usize = 8;
 

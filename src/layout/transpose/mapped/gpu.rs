@@ -8,7 +8,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../../cl/transpose_map.cl");
+const TEXT: &str = kernel_text!("transpose_map.cl");
 /// The side of a tile on CPU drivers, as in `cl/transpose_map.cl`.
 const CPU_SIDE: usize = 128;
 

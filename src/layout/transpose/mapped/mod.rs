@@ -30,17 +30,18 @@ use crate::{
     layout::permute,
     parallel,
     runtime::{Backend, apart},
-    source::{Blocks, Expression, load::Load, no_struct},
+    source::{Blocks, Expression, load::Load},
 };
 
 /// Elements of a task of a row or a column vector.
 const TASK_CELLS: usize = parallel::SERIAL;
 
-/// Transposes the elements of an expression. Compiled once for each type.
+/// Transposes the elements of an expression, whose type is `element`. Compiled once for each type.
 #[inline(never)]
 pub(super) fn transpose<T: Pod + Send + Sync>(
     device: &Device,
     source: &dyn Expression<T>,
+    element: ElementType,
     (rows, cols): (usize, usize),
     output: Output<'_, T>,
 ) -> Result<()> {
@@ -53,7 +54,6 @@ pub(super) fn transpose<T: Pod + Send + Sync>(
             source.read(&mut |values| if len > 0 { on_cpu(values, output, (rows, cols)) } else { Ok(()) })
         }
         Backend::OpenCl(device) => {
-            let element = ElementType::of::<T>().ok_or_else(no_struct)?;
             let load = Load::of(source, device)?;
             let out = output.cl(device, false)?;
             apart(&load.inputs(), &[&out])?;

@@ -8,7 +8,7 @@ use crate::{
     tuning::{self, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../../cl/reduce_axis_extremes.cl");
+const TEXT: &str = kernel_text!("reduce_axis_extremes.cl");
 /// `COLS` of the kernels: maximum outputs of a work-item on CPU drivers.
 const CPU_COLUMNS: usize = 64;
 /// Fewest elements of a work-item on CPU drivers, if it has several lines.

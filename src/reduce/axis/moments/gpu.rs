@@ -8,7 +8,7 @@ use crate::{
     tuning::{self, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../../cl/reduce_axis_moments.cl");
+const TEXT: &str = kernel_text!("reduce_axis_moments.cl");
 /// `COLS` of the kernels: neighbouring outputs that a work-item walks at once on CPU drivers.
 const CPU_COLUMNS: usize = 16;
 /// Fewest elements of a work-item on CPU drivers, if it has several lines.

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use super::empty;
 use crate::{
     Element, Result, memory, parallel,
     reduce::{
@@ -160,5 +159,5 @@ fn best_of<T: Element>(end: End, left: Option<Extreme<T>>, right: Option<Extreme
 
 /// The value, and its index from the start of its segment.
 fn result<T: Element>(end: End, found: Option<Extreme<T>>, start: usize) -> (T, u64) {
-    found.map_or((empty(end), u64::MAX), |found| (found.value, found.index.saturating_sub(start) as u64))
+    found.map_or((end.empty(), u64::MAX), |found| (found.value, found.index.saturating_sub(start) as u64))
 }

@@ -10,7 +10,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../../cl/reduce_segmented_extremes.cl");
+const TEXT: &str = kernel_text!("reduce_segmented_extremes.cl");
 /// Steps of a work-item, if many work-items share a tile, and if one walks it. Each step takes an element or an offset.
 const STEPS: usize = 15;
 const CPU_STEPS: usize = 1 << 14;

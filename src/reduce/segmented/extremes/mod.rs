@@ -124,12 +124,5 @@ impl Device {
 
 /// The value of an empty segment at each end.
 pub(crate) fn empties<T: Element>(ends: Ends) -> Vec<T> {
-    ends.list().iter().map(|&end| empty(end)).collect()
-}
-
-fn empty<T: Element>(end: End) -> T {
-    match end {
-        End::Min => T::HIGHEST,
-        End::Max => T::LOWEST,
-    }
+    ends.list().iter().map(|&end| end.empty()).collect()
 }

@@ -7,7 +7,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../../cl/reduce_segments_moments.cl");
+const TEXT: &str = kernel_text!("reduce_segments_moments.cl");
 /// Elements of a chunk, and quads of a chunk.
 const CHUNK: usize = 512;
 const QUADS: usize = 8;

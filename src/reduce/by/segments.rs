@@ -1,0 +1,53 @@
+//! Reductions of segments of structs: a scan in segments, then the last result of each segment.
+
+use bytemuck::Pod;
+
+use crate::{
+    Determinism, Device, Input, Offset, Output, Result,
+    op::{Core, Operator, Scan},
+    runtime::{Backend, apart},
+    scan,
+    segments::{Offsets, segments},
+};
+
+impl Device {
+    /// All reductions of segments of structs, compiled once for each operator and type of offsets.
+    #[inline(never)]
+    pub(crate) fn reduce_structs<T, C, F>(
+        &self,
+        (op, level): (&Operator<T, F>, Determinism),
+        input: Input<'_, T>,
+        offsets: Input<'_, C>,
+        output: Output<'_, T>,
+    ) -> Result<()>
+    where
+        T: Pod + Send + Sync,
+        C: Offset,
+        F: Fn(T, T) -> T + Sync,
+    {
+        op.exactly(level)?;
+        output.expect_len(segments(offsets.len())?, "reduce of segments")?;
+        let n = input.len();
+        let mut scanned = self.temporary(n)?;
+        let parts = Some(self.parts_at(offsets, n, false)?);
+        self.scan_structs(op, input, parts, Scan::inclusive(), Output::from(&mut scanned))?;
+        let scanned = Input::from(&scanned);
+        match self.backend() {
+            Backend::Cpu => {
+                let (scanned, offsets) = (scanned.host()?, Offsets::of(offsets.host()?));
+                for (s, out) in output.host()?.iter_mut().enumerate() {
+                    let [start, end] = [s, s + 1].map(|at| offsets.get(at).min(n));
+                    *out = if start < end { scanned[end - 1] } else { op.identity };
+                }
+                Ok(())
+            }
+            Backend::OpenCl(device) => {
+                let (offsets, output) = (offsets.cl(device)?, output.cl(device, false)?);
+                apart(&[&offsets], &[&output])?;
+                let form = scan::by::gpu::Form::of(op, false, Some(scan::gpu::Heads::Offsets(C::TYPE)));
+                scan::by::gpu::last_of_segments(device, &form, &scanned.cl(device)?, &offsets, &output)?;
+                output.finish(device)
+            }
+        }
+    }
+}

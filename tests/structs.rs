@@ -1,0 +1,590 @@
+//! Structs as elements: scans and reductions by a user's operator, and maps that take and return them.
+#![cfg(feature = "macros")]
+
+mod common;
+
+use std::fmt::Debug;
+
+use bytemuck::{Pod, Zeroable};
+use common::{a_form_of_each_kernel, runs_kernels_at_once, tiny, with_geometries};
+use oclprim::{
+    Buffer, Complex, Device, ErrorKind, Order, SharedType, Source,
+    internals::data::Rng,
+    map,
+    op::{Combinable, Max, NonZero, Operator, Sum, Usage, complex_sum},
+    operator,
+    source::{KeyedOutput, zip},
+};
+
+/// A struct with an operator that is associative for all bits, but not commutative.
+trait Tried: Pod + Combinable + PartialEq + Debug {
+    fn op() -> Operator<Self, impl Fn(Self, Self) -> Self + Copy + Sync>;
+}
+
+/// Structs of affine functions, `x -> scale * x + shift`. The operator applies the first function, then the second.
+macro_rules! affine {
+    ($($name:ident $then:ident $ty:ty, $($last:ident)?;)*) => { $(
+        #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, SharedType)]
+        #[repr(C)]
+        struct $name {
+            scale: $ty,
+            shift: $ty,
+            $($last: $ty,)?
+        }
+
+        #[operator(identity = $name { scale: 1, shift: 0, $($last: 0)? })]
+        fn $then(a: $name, b: $name) -> $name {
+            $name {
+                scale: a.scale * b.scale,
+                shift: a.shift * b.scale + b.shift,
+                $($last: if b.$last == 0 { a.$last } else { b.$last },)?
+            }
+        }
+
+        impl Tried for $name {
+            fn op() -> Operator<Self, impl Fn(Self, Self) -> Self + Copy + Sync> {
+                $then()
+            }
+        }
+    )* };
+}
+
+affine! {
+    Bytes2 then_2 u8,;
+    Bytes3 then_3 u8, last;
+    Bytes4 then_4 u16,;
+    Bytes6 then_6 u16, last;
+    Bytes8 then_8 u32,;
+    Bytes12 then_12 u32, last;
+    Bytes16 then_16 u64,;
+    Bytes24 then_24 u64, last;
+}
+
+/// Two affine functions, in arrays.
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, SharedType)]
+#[repr(C)]
+struct Bytes32 {
+    scale: [u64; 2],
+    shift: [u64; 2],
+}
+
+#[operator(identity = Bytes32 { scale: [1; 2], shift: [0; 2] })]
+fn then_32(a: Bytes32, b: Bytes32) -> Bytes32 {
+    let mut both = b;
+    for k in 0..2usize {
+        both.scale[k] = a.scale[k] * b.scale[k];
+        both.shift[k] = a.shift[k] * b.scale[k] + b.shift[k];
+    }
+    both
+}
+
+impl Tried for Bytes32 {
+    fn op() -> Operator<Self, impl Fn(Self, Self) -> Self + Copy + Sync> {
+        then_32()
+    }
+}
+
+/// Structs within a struct, of the most bytes that an operator takes.
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, SharedType)]
+#[repr(C)]
+struct Bytes64 {
+    pair: Bytes32,
+    last: [u32; 8],
+}
+
+#[operator(identity = Bytes64 { pair: Bytes32 { scale: [1; 2], shift: [0; 2] }, last: [0; 8] })]
+fn then_64(a: Bytes64, b: Bytes64) -> Bytes64 {
+    let mut both = b;
+    for k in 0..2usize {
+        both.pair.scale[k] = a.pair.scale[k] * b.pair.scale[k];
+        both.pair.shift[k] = a.pair.shift[k] * b.pair.scale[k] + b.pair.shift[k];
+    }
+    for k in 0..8usize {
+        both.last[k] = a.last[k] ^ b.last[k];
+    }
+    both
+}
+
+impl Tried for Bytes64 {
+    fn op() -> Operator<Self, impl Fn(Self, Self) -> Self + Copy + Sync> {
+        then_64()
+    }
+}
+
+fn values<T: Pod>(n: usize, seed: u64) -> Vec<T> {
+    let mut rng = Rng::new(seed);
+    let mut all = vec![T::zeroed(); n];
+    bytemuck::cast_slice_mut::<T, u8>(&mut all).iter_mut().for_each(|byte| *byte = rng.next() as u8);
+    all
+}
+
+/// Sizes around lanes, tiles and groups of tiles.
+fn sizes(device: &Device, bytes: usize) -> Vec<usize> {
+    let tile = if bytes <= 16 {
+        2048
+    } else if bytes <= 32 {
+        1024
+    } else {
+        512
+    };
+    if !runs_kernels_at_once(device) {
+        vec![0, 13, tile + 9]
+    } else if tiny() {
+        vec![0, 1, tile, 2 * tile + 9]
+    } else {
+        vec![0, 1, 7, 8, 9, tile - 1, tile, tile + 1, 3 * tile + 77, 33 * tile + 5]
+    }
+}
+
+/// The scan of a group by definition: exclusive from `start` on, or inclusive.
+fn scanned<T: Tried>(
+    values: impl Iterator<Item = T>,
+    op: &Operator<T, impl Fn(T, T) -> T>,
+    start: Option<T>,
+) -> Vec<T> {
+    let mut acc = start.unwrap_or(op.identity);
+    let step = |x| {
+        let before = acc;
+        acc = (op.combine)(acc, x);
+        if start.is_some() { before } else { acc }
+    };
+    values.map(step).collect()
+}
+
+fn reversed<T>(mut values: Vec<T>) -> Vec<T> {
+    values.reverse();
+    values
+}
+
+fn scans_equal_a_loop<T: Tried>(name: &str, device: &Device) {
+    let op = T::op();
+    for n in sizes(device, size_of::<T>()) {
+        let (all, start) = (values::<T>(n + 1, n as u64), values::<T>(1, 7)[0]);
+        let (on_device, x) = (device.upload(&all).unwrap(), &all[1..]);
+        let input = || on_device.view(1..).unwrap();
+        let name = format!("{name}: {n} of {} bytes", size_of::<T>());
+        let found = device.scan(input(), &op).unwrap().to_vec().unwrap();
+        assert!(found == scanned(x.iter().copied(), &op, None), "{name}, inclusive");
+        let found = device.scan(input(), op.exclusive().reversed().starting(start)).unwrap().to_vec().unwrap();
+        let want = reversed(scanned(x.iter().rev().copied(), &op, Some(start)));
+        assert!(found == want, "{name}, exclusive, reversed");
+        if a_form_of_each_kernel() {
+            continue;
+        }
+        // One more result, between guards.
+        let guard = values::<T>(1, 8)[0];
+        let mut out = device.filled(n + 3, guard).unwrap();
+        device.scan_into(input(), op.exclusive().starting(start), out.view_mut(1..n + 2).unwrap()).unwrap();
+        let want = scanned(x.iter().copied().chain([op.identity]), &op, Some(start));
+        assert!(out.to_vec().unwrap() == [&[guard][..], &want, &[guard]].concat(), "{name}, with the total");
+        let mut out = vec![guard; n + 1];
+        device.scan_into(x, op.exclusive().reversed(), &mut out).unwrap();
+        let want = reversed(scanned(x.iter().rev().copied().chain([op.identity]), &op, Some(op.identity)));
+        assert!(out == want, "{name}, reversed with the total");
+        let found = device.scan(input().reversed(), &op).unwrap().to_vec().unwrap();
+        assert!(found == scanned(x.iter().rev().copied(), &op, None), "{name}, of an expression");
+    }
+}
+
+/// Calls a function for each struct; for one of them if time is short.
+macro_rules! for_each_struct {
+    ($function:ident($($argument:expr),*)) => {
+        $function::<Bytes12>($($argument),*);
+        if !tiny() {
+            $function::<Bytes2>($($argument),*);
+            $function::<Bytes3>($($argument),*);
+            $function::<Bytes4>($($argument),*);
+            $function::<Bytes6>($($argument),*);
+            $function::<Bytes8>($($argument),*);
+            $function::<Bytes16>($($argument),*);
+            $function::<Bytes24>($($argument),*);
+            $function::<Bytes32>($($argument),*);
+            $function::<Bytes64>($($argument),*);
+        }
+    };
+}
+
+#[test]
+fn scans_of_structs_equal_a_loop() {
+    for (name, device) in with_geometries() {
+        for_each_struct!(scans_equal_a_loop(&name, &device));
+    }
+}
+
+/// Keys of runs of 1 to 40 elements, mostly short, and one long run.
+fn keys(n: usize) -> Vec<u32> {
+    let mut rng = Rng::new(n as u64);
+    let (mut keys, mut key) = (Vec::new(), 0u32);
+    while keys.len() < n {
+        let len = if key == 5 { 5000 } else { 1 + rng.next() as usize % 40 };
+        keys.resize((keys.len() + len).min(n), key);
+        key += 1;
+    }
+    keys
+}
+
+fn groups_equal_a_loop<T: Tried>(name: &str, device: &Device) {
+    let op = T::op();
+    for n in sizes(device, size_of::<T>()) {
+        let (x, keys) = (values::<T>(n, n as u64), keys(n));
+        let runs: Vec<&[T]> = keys
+            .chunk_by(|a, b| a == b)
+            .scan(0, |at, run| {
+                *at += run.len();
+                Some(&x[*at - run.len()..*at])
+            })
+            .collect();
+        let mut offsets = vec![0u32];
+        runs.iter().for_each(|run| offsets.push(offsets[offsets.len() - 1] + run.len() as u32));
+        let flags: Vec<u8> = (0..n).map(|i| u8::from(i > 0 && keys[i] != keys[i - 1]) * 7).collect();
+        let name = format!("{name}: {n} of {} bytes", size_of::<T>());
+        let want: Vec<T> = runs.iter().flat_map(|run| scanned(run.iter().copied(), &op, None)).collect();
+        let start = values::<T>(1, 7)[0];
+        let backwards = |run: &&[T]| reversed(scanned(run.iter().rev().copied(), &op, Some(start)));
+        let want_reversed: Vec<T> = runs.iter().flat_map(backwards).collect();
+        let usage = op.exclusive().reversed().starting(start);
+        let on_device = device.upload(&x).unwrap();
+        let all = |buffer: oclprim::Result<Buffer<T>>| buffer.unwrap().to_vec().unwrap();
+        assert!(all(device.scan(on_device.segments(&offsets), &op)) == want, "{name}, segments");
+        assert!(all(device.scan(on_device.by_key(&keys), usage)) == want_reversed, "{name}, by key, reversed");
+        assert!(all(device.scan(on_device.flagged(&flags), &op)) == want, "{name}, flagged");
+        if !a_form_of_each_kernel() {
+            assert!(
+                all(device.scan(on_device.segments(&offsets), usage)) == want_reversed,
+                "{name}, segments, reversed"
+            );
+            assert!(all(device.scan(on_device.by_key(&keys), &op)) == want, "{name}, by key");
+            assert!(all(device.scan(on_device.flagged(&flags), usage)) == want_reversed, "{name}, flagged, reversed");
+        }
+
+        let total = |run: &&[T]| run.iter().fold(op.identity, |acc, &x| (op.combine)(acc, x));
+        let want: Vec<T> = runs.iter().map(total).collect();
+        let want_keys: Vec<u32> = keys.chunk_by(|a, b| a == b).map(|run| run[0]).collect();
+        let (found_keys, found) = device.reduce(on_device.by_key(&keys), &op).unwrap();
+        assert!((found_keys.to_vec().unwrap(), all(Ok(found))) == (want_keys.clone(), want.clone()), "{name}, by key");
+        // Elements before the first offset and after the last one belong to no segment, and one segment is empty.
+        if want.len() > 3 {
+            let some = [&offsets[1..3], &offsets[2..offsets.len() - 1]].concat();
+            let found = all(device.reduce(on_device.segments(&some), &op));
+            let inner = &want[1..want.len() - 1];
+            assert!(found == [&inner[..1], &[op.identity], &inner[1..]].concat(), "{name}, sums of segments");
+        } else {
+            assert!(all(device.reduce(on_device.segments(&offsets), &op)) == want, "{name}, sums of segments");
+        }
+    }
+}
+
+fn lines_equal_a_loop<T: Tried>(name: &str, device: &Device) {
+    let op = T::op();
+    let (rows, len, depth) = (7, if tiny() { 30 } else { 700 }, 3);
+    let x = values::<T>(rows * len * depth, 1);
+    let on_device = device.upload(&x).unwrap();
+    let view = on_device.nd(&[rows, len, depth]).unwrap();
+    let line = |row: usize, k: usize| (0..len).map(|i| x[(row * len + i) * depth + k]).collect::<Vec<T>>();
+    let mut want = x.clone();
+    for (row, k) in (0..rows * depth).map(|i| (i / depth, i % depth)) {
+        for (i, value) in scanned(line(row, k).into_iter(), &op, None).into_iter().enumerate() {
+            want[(row * len + i) * depth + k] = value;
+        }
+    }
+    let name = format!("{name}: {} bytes", size_of::<T>());
+    assert!(device.scan(view.along(1), &op).unwrap().to_vec().unwrap() == want, "{name}, scan of columns");
+    let last: Vec<T> = (0..rows).flat_map(|row| want[((row + 1) * len - 1) * depth..][..depth].to_vec()).collect();
+    assert!(device.reduce(view.along(1), &op).unwrap().to_vec().unwrap() == last, "{name}, columns");
+    let total = |part: &[T]| part.iter().fold(op.identity, |acc, &x| (op.combine)(acc, x));
+    let want: Vec<T> = x.chunks(len * depth).map(total).collect();
+    let mut out = vec![op.identity; rows];
+    device.reduce_into(view.along([1, 2]), &op, &mut out).unwrap();
+    assert!(out == want, "{name}, rows");
+    let flat = on_device.nd(&[rows, len * depth]).unwrap();
+    let want: Vec<T> = x.chunks(len * depth).flat_map(|part| scanned(part.iter().copied(), &op, None)).collect();
+    assert!(device.scan(flat.along(1), &op).unwrap().to_vec().unwrap() == want, "{name}, scan of rows");
+    // The lines along the first axis and the last one, in row-major order of these two.
+    let mut want = x.clone();
+    for i in 0..len {
+        let at = |k: usize| (k / depth * len + i) * depth + k % depth;
+        let line = scanned((0..rows * depth).map(|k| x[at(k)]), &op, None);
+        line.into_iter().enumerate().for_each(|(k, value)| want[at(k)] = value);
+    }
+    assert!(device.scan(view.along([2, 0]), &op).unwrap().to_vec().unwrap() == want, "{name}, scan along two axes");
+    let empty = on_device.view(..0).unwrap().nd(&[4, 0]).unwrap();
+    assert!(device.reduce(empty.along(1), &op).unwrap().to_vec().unwrap() == [op.identity; 4], "{name}, empty lines");
+    assert!(device.reduce(empty.along(0), &op).unwrap().is_empty(), "{name}, no lines");
+    assert!(device.scan(empty.along(1), &op).unwrap().is_empty(), "{name}, scan of empty lines");
+}
+
+#[test]
+fn lines_of_structs_equal_a_loop() {
+    for (name, device) in with_geometries() {
+        lines_equal_a_loop::<Bytes12>(&name, &device);
+        if !tiny() {
+            lines_equal_a_loop::<Bytes3>(&name, &device);
+            lines_equal_a_loop::<Bytes64>(&name, &device);
+        }
+    }
+}
+
+#[test]
+fn groups_of_structs_equal_a_loop() {
+    for (name, device) in with_geometries() {
+        for_each_struct!(groups_equal_a_loop(&name, &device));
+    }
+}
+
+#[test]
+fn outputs_of_runs_of_structs_may_be_short() {
+    let (x, keys) = (values::<Bytes12>(100, 1), keys(100));
+    for (name, device) in common::devices() {
+        let (all_keys, all) = device.reduce(x.by_key(&keys), &then_12()).unwrap();
+        let (all_keys, all) = (all_keys.to_vec().unwrap(), all.to_vec().unwrap());
+        let (mut keys_out, mut out) = (device.zeroed::<u32>(2).unwrap(), device.zeroed::<Bytes12>(2).unwrap());
+        let mut count = device.zeroed::<u64>(1).unwrap();
+        let to = KeyedOutput::from((&mut keys_out, &mut out, &mut count));
+        device.reduce_into(x.by_key(&keys), &then_12(), to).unwrap();
+        assert_eq!(count.to_vec().unwrap(), [all.len() as u64], "{name}");
+        assert_eq!(
+            (keys_out.to_vec().unwrap(), out.to_vec().unwrap()),
+            (all_keys[..2].to_vec(), all[..2].to_vec()),
+            "{name}"
+        );
+        let error = device.reduce_into(x.by_key(&keys[1..]), &then_12(), (&mut keys_out, &mut out, &mut count));
+        assert_eq!(error.unwrap_err().to_string(), "99 keys need as many values, got 100", "{name}");
+        let error = device.scan(&x, then_12().exact()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{name}");
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, SharedType)]
+#[repr(C)]
+struct Moment {
+    weight: f32,
+    place: [f32; 2],
+}
+
+/// Float additions round, so the results depend on their order.
+#[operator(identity = Moment { weight: -0.0, place: [-0.0; 2] }, test = false)]
+fn both(a: Moment, b: Moment) -> Moment {
+    Moment { weight: a.weight + b.weight, place: [a.place[0] + b.place[0], a.place[1] + b.place[1]] }
+}
+
+fn moments(n: usize) -> Vec<Moment> {
+    let mut rng = Rng::new(3);
+    let mut number = || (rng.next() >> 40) as f32 / 1000.0 - 8000.0;
+    (0..n).map(|_| Moment { weight: number(), place: [number(), number()] }).collect()
+}
+
+#[test]
+fn operators_that_round_have_the_same_bits_on_every_device() {
+    for (name, device) in with_geometries() {
+        let n = if runs_kernels_at_once(&device) { 70_003 } else { 2100 };
+        let (x, keys) = (moments(n), keys(n));
+        let cpu = Device::cpu();
+        let bits = |found: Buffer<Moment>| bytemuck::cast_slice::<_, u32>(&found.to_vec().unwrap()).to_vec();
+        let run = |device: &Device| {
+            let whole = device.scan(&x, both().reversed()).unwrap();
+            let parts = device.scan(x.by_key(&keys), &both()).unwrap();
+            [bits(whole), bits(parts), bits(device.reduce(x.by_key(&keys), &both()).unwrap().1)]
+        };
+        assert!(run(&device) == run(&cpu), "{name}");
+    }
+}
+
+/// A struct whose text an operator has.
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+struct Span {
+    from: i32,
+    to: i32,
+}
+impl Combinable for Span {}
+
+#[test]
+fn structs_in_text_and_complex_numbers_are_scanned() {
+    let hull = Operator::of_struct(
+        "hull",
+        "Span",
+        "typedef struct { int from, to; } Span;",
+        Span { from: i32::MAX, to: i32::MIN },
+        |a: Span, b: Span| Span { from: a.from.min(b.from), to: a.to.max(b.to) },
+        "(Span){ min(a.from, b.from), max(a.to, b.to) }",
+    );
+    let spans = [Span { from: 3, to: 5 }, Span { from: -1, to: 2 }, Span { from: 0, to: 9 }];
+    let numbers: Vec<_> = (0..3000).map(|i| Complex::new((i % 5) as f32, (i % 3) as f32)).collect();
+    let mut sum = Complex::new(0.0, 0.0);
+    let sums = |x: &Complex<f32>| {
+        sum += x;
+        sum
+    };
+    let want: Vec<_> = numbers.iter().map(sums).collect();
+    for (name, device) in common::devices() {
+        let hulls = device.scan(&spans, &hull).unwrap().to_vec().unwrap();
+        assert_eq!(hulls, [spans[0], Span { from: -1, to: 5 }, Span { from: -1, to: 9 }], "{name}");
+        let hulls = device.reduce(spans.segments(&[1u32, 1, 3]), &hull).unwrap().to_vec().unwrap();
+        assert_eq!(hulls, [hull.identity, Span { from: -1, to: 9 }], "{name}");
+        assert!(device.scan(&numbers, &complex_sum()).unwrap().to_vec().unwrap() == want, "{name}");
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, SharedType)]
+#[repr(C)]
+struct Particle {
+    place: [f32; 2],
+    charge: i32,
+    cell: u16,
+    kind: u16,
+}
+
+fn particles(n: usize) -> Vec<Particle> {
+    let mut rng = Rng::new(5);
+    let particle = |_| {
+        let x = rng.next();
+        Particle {
+            place: [(x % 1000) as f32, (x >> 20) as u16 as f32],
+            charge: (x >> 32) as i32,
+            cell: (x >> 60) as u16,
+            kind: (x >> 50) as u16,
+        }
+    };
+    (0..n).map(particle).collect()
+}
+
+#[test]
+fn fields_are_sources_of_every_primitive() {
+    for (name, device) in with_geometries() {
+        for n in sizes(&device, 16) {
+            let x = particles(n);
+            let name = format!("{name}: {n}");
+            let on_device = device.upload(&x).unwrap();
+            let (charge_of, cell_of) = (map!(|p: Particle| p.charge), map!(|p: Particle| p.cell));
+            let charge = on_device.map(&charge_of);
+            let charges: Vec<i32> = x.iter().map(|p| p.charge).collect();
+            assert_eq!(device.transform(charge).unwrap().to_vec().unwrap(), charges, "{name}");
+            let sum = charges.iter().fold(0i32, |sum, x| sum.wrapping_add(*x));
+            assert_eq!(device.reduce(charge, Sum).unwrap(), sum, "{name}");
+            let column = on_device.nd(&[n, 1]).unwrap().map(&charge_of).along(0);
+            assert_eq!(device.reduce(column, Sum).unwrap().to_vec().unwrap(), [sum], "{name}, along an axis");
+            let cells: Vec<u16> = x.iter().map(|p| p.cell).collect();
+            let cell = on_device.map(&cell_of);
+            let (found, found_cells) = device.transform(charge.zip(cell)).unwrap();
+            assert!(
+                found.to_vec().unwrap() == charges && found_cells.to_vec().unwrap() == cells,
+                "{name}, two outputs"
+            );
+            if a_form_of_each_kernel() {
+                continue;
+            }
+            let cpu = Device::cpu();
+            let of = |found: oclprim::Result<Buffer<i32>>| found.unwrap().to_vec().unwrap();
+            assert!(of(device.scan(charge, Max)) == of(cpu.scan(&charges, Max)), "{name}, scan");
+            assert!(
+                of(device.sort(charge, Order::ascending())) == of(cpu.sort(&charges, Order::ascending())),
+                "{name}"
+            );
+            let (keys, sums) = device.reduce(charge.by_key(cell), Sum).unwrap();
+            let (want_keys, want_sums) = cpu.reduce(charges.by_key(&cells), Sum).unwrap();
+            assert!(of(Ok(sums)) == of(Ok(want_sums)), "{name}, by key");
+            assert_eq!(keys.to_vec().unwrap(), want_keys.to_vec().unwrap(), "{name}");
+            let limit = 1 << 30;
+            let large = map!(move |p: Particle| -> u8 { if p.charge > limit { 1 } else { 0 } }, limit: i32);
+            let found = device.select(on_device.flagged(on_device.map(large)), NonZero).unwrap();
+            let want: Vec<Particle> = x.iter().copied().filter(|p| p.charge > limit).collect();
+            assert!(found.to_vec().unwrap() == want, "{name}, select");
+            let (keys, found) = device.sort(cell.with(&on_device), Order::ascending()).unwrap();
+            let mut want = x.clone();
+            want.sort_by_key(|p| p.cell);
+            assert!(found.to_vec().unwrap() == want, "{name}, sort with values");
+            assert!(keys.to_vec().unwrap() == want.iter().map(|p| p.cell).collect::<Vec<_>>(), "{name}, sort");
+        }
+    }
+}
+
+#[test]
+fn maps_return_structs() {
+    for (name, device) in with_geometries() {
+        for n in sizes(&device, 16) {
+            let (x, name) = (particles(n), format!("{name}: {n}"));
+            let on_device = device.upload(&[particles(1), x.clone()].concat()).unwrap();
+            let input = on_device.view(1..).unwrap();
+            let weights: Vec<f32> = (0..n).map(|i| i as f32 * 0.5).collect();
+            // Of a struct and a number.
+            let moment = map!(|(p, w): (Particle, f32)| Moment { weight: w, place: [p.place[0] * w, p.place[1] * w] });
+            let want: Vec<Moment> = x
+                .iter()
+                .zip(&weights)
+                .map(|(p, &weight)| Moment { weight, place: p.place.map(|x| x * weight) })
+                .collect();
+            let moments = input.zip(&weights).map(&moment);
+            let mut out = device.filled(n + 2, Moment::zeroed()).unwrap();
+            device.transform_into(moments, out.view_mut(1..n + 1).unwrap()).unwrap();
+            let out = out.to_vec().unwrap();
+            assert!(out[1..n + 1] == want && [out[0], out[n + 1]] == [Moment::zeroed(); 2], "{name}");
+            let total = device.reduce(moments, &both()).unwrap();
+            assert_eq!(total, Device::cpu().reduce(&want, &both()).unwrap(), "{name}");
+            if a_form_of_each_kernel() {
+                continue;
+            }
+            let found = device.scan(moments, &both()).unwrap().to_vec().unwrap();
+            assert!(found == Device::cpu().scan(&want, &both()).unwrap().to_vec().unwrap(), "{name}, scan");
+            // Of a struct to a struct to a number, with a captured value.
+            let (scale, last) = (3u32, 9u32);
+            let made = map!(
+                move |p: Particle| Bytes12 { scale: scale * p.charge as u32, shift: p.kind as u32, last: last },
+                scale: u32, last: u32
+            );
+            let read = map!(|x: Bytes12| -> u64 { (x.scale as u64) << 32 | (x.shift ^ x.last) as u64 });
+            let want: Vec<u64> = x
+                .iter()
+                .map(|p| u64::from(3u32.wrapping_mul(p.charge as u32)) << 32 | u64::from(u32::from(p.kind) ^ 9))
+                .collect();
+            assert!(device.transform(input.map(&made).map(&read)).unwrap().to_vec().unwrap() == want, "{name}");
+        }
+    }
+}
+
+/// Structs without `SharedType` are copied.
+#[test]
+fn expressions_move_structs_of_any_size() {
+    fn moved<T: Pod + Send + Sync + PartialEq + Debug>(name: &str, device: &Device) {
+        let (x, n) = (values::<T>(999, 1), 999u32);
+        let indices: Vec<u32> = (0..n).map(|i| i * 7 % n).collect();
+        let on_device = device.upload(&x).unwrap();
+        let found = device.transform(on_device.gathered(&indices).reversed()).unwrap().to_vec().unwrap();
+        let want: Vec<T> = indices.iter().rev().map(|&i| x[i as usize]).collect();
+        assert!(found == want, "{name}: {} bytes", size_of::<T>());
+        let found = device.transform(on_device.view(1..).unwrap().strided(3)).unwrap().to_vec().unwrap();
+        assert!(found == x[1..].iter().copied().step_by(3).collect::<Vec<_>>(), "{name}: {} bytes", size_of::<T>());
+    }
+    for (name, device) in with_geometries() {
+        moved::<[u8; 3]>(&name, &device);
+        if !a_form_of_each_kernel() {
+            moved::<[u16; 5]>(&name, &device);
+            moved::<[u64; 3]>(&name, &device);
+            moved::<[u32; 33]>(&name, &device);
+            moved::<Bytes12>(&name, &device);
+        }
+        let (x, y) = (values::<[u8; 3]>(10, 1), values::<[u8; 3]>(10, 2));
+        let error = device.transform(x.gathered(&[10u32])).unwrap_err();
+        assert_eq!(error.to_string(), "index 0 is 10, beyond the 10 elements", "{name}");
+        let matrix = device.transpose(y.reversed(), (5, 2)).unwrap().to_vec().unwrap();
+        assert_eq!(matrix[..3], [y[9], y[7], y[5]], "{name}");
+    }
+}
+
+#[test]
+fn zips_of_structs_and_neighbours_are_maps() {
+    let x = particles(3000);
+    for (name, device) in common::devices() {
+        let on_device = device.upload(&x).unwrap();
+        let step = map!(|(a, b): (Particle, Particle)| b.charge - a.charge);
+        let found = device.transform(on_device.neighbours::<2>().map(&step)).unwrap().to_vec().unwrap();
+        let want: Vec<i32> = x.windows(2).map(|pair| pair[1].charge.wrapping_sub(pair[0].charge)).collect();
+        assert!(found == want, "{name}");
+        let moments = moments(3000);
+        let both = map!(|(p, m, k): (Particle, Moment, u8)| -> f32 { p.place[1] + m.place[0] * k as f32 });
+        let counts: Vec<u8> = (0..3000u32).map(|i| i as u8).collect();
+        let found = device.transform(zip((&on_device, &moments, &counts)).map(&both)).unwrap().to_vec().unwrap();
+        let want: Vec<f32> =
+            x.iter().zip(&moments).zip(&counts).map(|((p, m), k)| p.place[1] + m.place[0] * f32::from(*k)).collect();
+        assert!(found == want, "{name}");
+    }
+}
