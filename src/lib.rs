@@ -23,7 +23,7 @@
 //! | | |
 //! |---|---|
 //! | [`reduce`](Device::reduce), [`arg_min`](Device::arg_min), [`arg_max`](Device::arg_max) | one value from many: [`reduce`] |
-//! | [`transform`](Device::transform) | the elements of an expression: [`source`] |
+//! | [`transform`](Device::transform) | the elements of an expression; of several at once, each to an output of its own: [`source`] |
 //! | [`min_max`](Device::min_max), [`statistics`](Device::statistics), [`mean`](Device::mean), [`variance`](Device::variance) | several statistics in one pass: [`reduce::statistics`] |
 //! | [`count`](Device::count), [`any`](Device::any), [`all`](Device::all) | `count`: number of elements that meet a [condition](op::Condition). `any` and `all`: whether one element, or every element, meets it. Also of each group: [`reduce::count`] |
 //! | [`reduce`](Device::reduce) with a user-defined [operator](op::Operator) | one value from many, over structs too; sums and products of [complex numbers](op::complex_sum): [`reduce::by`]. [`scan`](Device::scan) takes structs, too: [`scan::by`] |
@@ -33,7 +33,7 @@
 //! | [`moments`](Device::moments), [`mean`](Device::mean), [`variance`](Device::variance) of [`view.along()`](NdView::along) and of [`x.segments()`](Source::segments) | mean and variance of each line or segment, in one pass: [`reduce::axis::moments`], [`reduce::segmented::moments`] |
 //! | [`reduce`](Device::reduce) with [`Sum.exact()`](op::Usage::exact), [`Mean`](op::Mean) | correctly rounded sums and means, also of groups: [`exact`] |
 //! | [`scan`](Device::scan), [`offsets_of`](Device::offsets_of) | prefix scan: `out[i] = x[0] op ... op x[i]`, [exclusive](op::Usage::exclusive) and [reversed](op::Usage::reversed) too; offsets from counts: [`scan`] |
-//! | [`select`](Device::select), [`select_indices`](Device::select_indices), [`partition`](Device::partition) | the elements that meet a [condition](op::Condition), or whose [flags](Source::flagged) do, or their indices; in a partition, the other elements follow: [`select`], [`select::partition`] |
+//! | [`select`](Device::select), [`select_indices`](Device::select_indices), [`partition`](Device::partition) | the elements that meet a [condition](op::Condition), or whose [flags](Source::flagged) do, or their indices; in a partition, the other elements follow: [`select`], [`select::partition`]. Of each [segment](Source::segments): [`select::segmented`] |
 //! | [`unique`](Device::unique), [`run_length_encode`](Device::run_length_encode), [`non_trivial_runs`](Device::non_trivial_runs) | runs of equal neighbours: [`select::runs`] |
 //! | [`adjacent_difference`](Device::adjacent_difference) | difference between each element and the one before it: [`select::adjacent`] |
 //! | [`transpose`](Device::transpose) | rows become columns, of one matrix or of [many](Matrices): [`layout::transpose`]. Of an expression, in one pass: [`layout::transpose::mapped`] |

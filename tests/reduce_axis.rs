@@ -3,9 +3,9 @@
 mod common;
 
 use oclprim::{
-    Device, ErrorKind, Layout, NdView, Source,
+    Device, ErrorKind, Input, Layout, NdView, Source,
     internals::data::Data,
-    op::{Max, Min, Sum},
+    op::{Map, Max, Min, Sum},
 };
 use proptest::prelude::*;
 
@@ -313,5 +313,52 @@ fn lines_along_several_axes_are_those_of_the_merged_axis() {
         assert_eq!(error.to_string(), "axis 3 is out of range for an array of shape [3, 5, 7]", "{name}");
         let error = device.reduce(volume.along([1, 1]), Sum).unwrap_err();
         assert_eq!(error.to_string(), "axis 1 is named twice", "{name}");
+    }
+}
+
+#[test]
+fn mapped_views_reduce_as_mapped_arrays() {
+    for (name, device) in devices() {
+        let x: Vec<i32> = Data::Random.generate::<i16>(6000, 3).into_iter().map(i32::from).collect();
+        let there = device.upload(&x).unwrap();
+        let rows = there.nd(&[3, 40, 50]).unwrap();
+        let views = [
+            rows,
+            rows.permute(&[2, 0, 1]).unwrap(),
+            rows.reverse(1).unwrap(),
+            rows.slice(1, 3..17).unwrap().step(2, 3).unwrap(),
+            there.view(7..57).unwrap().nd(&[50]).unwrap().broadcast_to(&[2, 3, 50]).unwrap(),
+            there.with_layout(Layout::strided(&[20, 4, 30], &[1, 0, 2], 5).unwrap()).unwrap(),
+            rows.slice(1, 0..0).unwrap(),
+        ];
+        for (kind, view) in views.into_iter().enumerate() {
+            let square = Map::new(|x: i32| i64::from(x) * i64::from(x) + 1, "(long)x * x + 1");
+            let elements = view.to_vec().unwrap();
+            let (shape, mut want) = (view.shape(), vec![0i64; view.shape()[0] * view.shape()[2]]);
+            for (i, &x) in elements.iter().enumerate() {
+                want[i / (shape[1] * shape[2]) * shape[2] + i % shape[2]] += i64::from(x) * i64::from(x) + 1;
+            }
+            let got = device.reduce(view.map(&square).along(1), Sum).unwrap().to_vec().unwrap();
+            assert!(got == want, "{name}: view {kind} along 1");
+            let mut most = vec![0; shape[1]];
+            device.reduce_into(view.map(square).along([2, 0]), Max, &mut most).unwrap();
+            for (k, &most) in most.iter().enumerate() {
+                let line = elements.iter().enumerate().filter(|(i, _)| i / shape[2] % shape[1] == k);
+                let want = line.map(|(_, &x)| i64::from(x) * i64::from(x) + 1).max();
+                assert_eq!(Some(most), want, "{name}: view {kind} along 0 and 2");
+            }
+        }
+    }
+}
+
+/// The elements in the gaps of a view are zeros, by which the function would divide.
+#[test]
+fn maps_do_not_read_the_gaps_of_views() {
+    let x: Vec<i32> = (0..60).map(|i| if i % 3 == 1 { i } else { 0 }).collect();
+    for (name, device) in devices() {
+        let view = Input::from(&x).with_layout(Layout::strided(&[4, 5], &[15, 3], 1).unwrap()).unwrap();
+        let got = device.reduce(view.map(Map::new(|x: i32| 1000 / x, "1000 / x")).along(1), Sum).unwrap();
+        let want: Vec<i32> = x.chunks(15).map(|row| row.iter().filter(|&&x| x != 0).map(|x| 1000 / x).sum()).collect();
+        assert_eq!(got.to_vec().unwrap(), want, "{name}");
     }
 }

@@ -3,10 +3,10 @@
 mod common;
 
 use oclprim::internals::scan::{Scan, in_scan};
-use std::thread;
+use std::{collections::HashMap, thread};
 
 use oclprim::{
-    Device, Element, ErrorKind, NdView, Order, Source, bf16, f16,
+    Device, Element, ErrorKind, Input, Layout, NdView, Order, Source, bf16, f16,
     internals::data::Data,
     internals::testing::guarded,
     internals::testing::same,
@@ -347,6 +347,78 @@ fn lines_along_any_axis_equal_the_loop() {
             let found = device.scan(view.along(axis), Sum).unwrap().to_vec().unwrap();
             assert!(found == want, "{name}: along {axis}");
         }
+    }
+}
+
+/// The scan of the lines of a row-major array along `axes`, as a plain loop in the order of the elements.
+fn scan_of_lines(x: &[u64], shape: &[usize], axes: &[usize], exclusive: bool, reversed: bool) -> Vec<u64> {
+    let (mut sums, mut out) = (HashMap::new(), vec![0; x.len()]);
+    let mut each = |i: usize| {
+        let (mut rest, mut line) = (i, Vec::new());
+        for axis in (0..shape.len()).rev() {
+            line.push(if axes.contains(&axis) { 0 } else { rest % shape[axis] });
+            rest /= shape[axis];
+        }
+        let sum = sums.entry(line).or_insert(if exclusive { 7 } else { 0 });
+        out[i] = if exclusive { *sum } else { *sum + x[i] };
+        *sum += x[i];
+    };
+    if reversed {
+        (0..x.len()).rev().for_each(&mut each);
+    } else {
+        (0..x.len()).for_each(&mut each);
+    }
+    out
+}
+
+fn expect_lines<const N: usize>(name: &str, device: &Device, x: &[u8], shape: &[usize], axes: [usize; N]) {
+    let n = shape.iter().product();
+    // In memory, the axes are in reverse order, or every second element is a gap.
+    let (order, turned): (Vec<_>, Vec<_>) = ((0..shape.len()).rev().collect(), shape.iter().rev().copied().collect());
+    let strides: Vec<isize> =
+        (0..shape.len()).map(|axis| 2 * shape[axis + 1..].iter().product::<usize>() as isize).collect();
+    let views = [
+        Input::from(&x[..n]).nd(shape).unwrap(),
+        Input::from(&x[..n]).nd(&turned).unwrap().permute(&order).unwrap(),
+        NdView::new(x, Layout::strided(shape, &strides, 1).unwrap()).unwrap(),
+    ];
+    for (kind, view) in views.into_iter().enumerate() {
+        let elements: Vec<u64> =
+            Device::cpu().transform(view).unwrap().to_vec().unwrap().into_iter().map(Into::into).collect();
+        for (exclusive, reversed) in [(false, false), (true, true)] {
+            let want = scan_of_lines(&elements, shape, &axes, exclusive, reversed);
+            let usage = if exclusive { Scan::exclusive(7) } else { Scan::inclusive() };
+            let usage = if reversed { usage.reversed() } else { usage };
+            let got = device.scan(view.cast::<u64>().along(axes), in_scan(Sum, usage)).unwrap().to_vec().unwrap();
+            assert!(got == want, "{name}: view {kind} of {shape:?} along {axes:?}, {usage:?}");
+        }
+    }
+}
+
+#[test]
+fn lines_along_several_axes_equal_the_loop() {
+    for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
+        let x: Vec<u8> = Data::Random.generate(20_001, 6);
+        if !common::runs_kernels_at_once(&device) {
+            expect_lines(&name, &device, &x, &[2, 30, 3, 2], [1, 0]);
+            expect_lines(&name, &device, &x, &[2, 30, 3, 2], [0, 2]);
+            continue;
+        }
+        for shape in [&[3, 110, 5, 2][..], &[2, 1, 70, 33], &[1, 1, 1, 1], &[2, 0, 3, 4]] {
+            expect_lines(&name, &device, &x, shape, []);
+            expect_lines(&name, &device, &x, shape, [2]);
+            expect_lines(&name, &device, &x, shape, [1, 0]);
+            expect_lines(&name, &device, &x, shape, [1, 2]);
+            expect_lines(&name, &device, &x, shape, [2, 3]);
+            expect_lines(&name, &device, &x, shape, [0, 2]);
+            expect_lines(&name, &device, &x, shape, [3, 1]);
+            expect_lines(&name, &device, &x, shape, [0, 3, 2]);
+            expect_lines(&name, &device, &x, shape, [0, 1, 2, 3]);
+        }
+        let twice = device.scan(Input::from(&x).nd(&[20_001]).unwrap().along([0, 0]), Sum).unwrap_err();
+        assert_eq!(twice.to_string(), "axis 0 is named twice", "{name}");
+        let short = device.scan_into(Input::from(&x[..6]).nd(&[6]).unwrap().along([0]), Sum, &mut [0; 5]).unwrap_err();
+        assert_eq!(short.to_string(), "scan along axes needs an output of 6 elements, got 5", "{name}");
     }
 }
 

@@ -5,7 +5,7 @@ mod common;
 
 use common::{gpu, tuned};
 use oclprim::{
-    Buffer, Device, ErrorKind, Result, Source, SubGroupBackend, Tuning, ViewMut,
+    Buffer, Device, ErrorKind, Result, Source, SubGroupBackend, Tuning, ViewMut, f16,
     op::{self, Difference, Map, NonZero, Operator, Sum, Unordered},
 };
 use proptest::prelude::*;
@@ -598,5 +598,128 @@ mod captured {
             let want = x.iter().filter(|x| **x / 2 < limit).count();
             assert_eq!(halves, want as u64, "{name}: an expression");
         }
+    }
+}
+
+/// Offsets of segments of `n` elements: of length 0, 1 and others, with elements before the first and after the last.
+fn some_offsets(n: usize) -> Vec<u32> {
+    let (mut offsets, mut at) = (Vec::new(), n.min(3));
+    for length in [0, 1, 5, 0, 0, 300, 1, 2, 4000, 17].into_iter().cycle().take(400) {
+        offsets.push(at as u32);
+        at += length;
+        if at + 2 > n {
+            break;
+        }
+    }
+    offsets
+}
+
+/// The groups of `n` elements: those before the first offset, the segments, and those after the last offset.
+fn groups(offsets: &[u32], n: usize) -> Vec<std::ops::Range<usize>> {
+    let ends: Vec<usize> = [0].into_iter().chain(offsets.iter().map(|&at| at as usize)).chain([n]).collect();
+    ends.windows(2).map(|pair| pair[0]..pair[1]).collect()
+}
+
+/// Asserts that selections, partitions and runs in segments equal plain loops over the groups.
+fn selects_in_segments(name: &str, device: &Device, x: &[u32], offsets: &[u32]) {
+    let (n, groups, name) = (x.len(), groups(offsets, x.len()), format!("{name}: {} in {offsets:?}", x.len()));
+    let [mut kept, mut firsts, mut parts] = [const { Vec::<u32>::new() }; 3];
+    let [mut bounds, mut of_firsts, mut lengths] = [const { Vec::<u64>::new() }; 3];
+    for (k, group) in groups.iter().enumerate() {
+        let group = &x[group.clone()];
+        kept.extend(group.iter().filter(|&&x| x < LIMIT));
+        firsts.extend(group.chunk_by(|a, b| a == b).map(|run| run[0]));
+        let (first, others): (Vec<u32>, Vec<u32>) = group.iter().copied().partition(|&x| x < LIMIT);
+        if k == 0 || k + 1 == groups.len() {
+            parts.extend(group);
+        } else {
+            lengths.push(first.len() as u64);
+            parts.extend(first.into_iter().chain(others));
+        }
+        bounds.push(kept.len() as u64);
+        of_firsts.push(firsts.len() as u64);
+    }
+    bounds.truncate(offsets.len());
+    of_firsts.truncate(offsets.len());
+
+    let (there, narrow) = (device.upload(x).unwrap(), device.upload(offsets).unwrap());
+    let wide: Vec<u64> = offsets.iter().map(|&at| at.into()).collect();
+    let (got, found) = device.select(there.segments(&narrow), &below(LIMIT)).unwrap();
+    assert!(got.to_vec().unwrap() == kept && found.to_vec().unwrap() == bounds, "{name}, selected");
+    let (got, found) = device.unique(there.segments(&narrow)).unwrap();
+    assert!(got.to_vec().unwrap() == firsts && found.to_vec().unwrap() == of_firsts, "{name}, unique");
+    let (got, found) = device.partition(there.segments(&wide), &below(LIMIT)).unwrap();
+    assert!(got.to_vec().unwrap() == parts && found.to_vec().unwrap() == lengths, "{name}, partitioned");
+
+    // Into memory of the caller, with more room than needed.
+    let (mut to, mut ends) = (device.filled(n + 3, 9u32).unwrap(), device.zeroed::<u64>(offsets.len()).unwrap());
+    device.select_into(x.segments(&wide), &below(LIMIT), to.view_mut(1..n + 2).unwrap(), &mut ends).unwrap();
+    let to = to.to_vec().unwrap();
+    assert!(to[1..=kept.len()] == kept && to[kept.len() + 1..].iter().all(|&x| x == 9) && to[0] == 9, "{name}");
+    assert!(ends.to_vec().unwrap() == bounds, "{name}, into a buffer");
+    let mut ends = vec![0; offsets.len()];
+    let mut to = vec![9; firsts.len()];
+    device.unique_into(x.map(Map::new(|x: u32| x, "x")).segments(&narrow), &mut to, &mut ends).unwrap();
+    assert!(to == firsts && ends == of_firsts, "{name}, unique into slices");
+}
+
+#[test]
+fn selections_in_segments_equal_the_loops() {
+    for (name, device) in few_devices() {
+        if !common::runs_kernels_at_once(&device) {
+            selects_in_segments(&name, &device, &numbers(67, 400), &[3, 3, 20, 60]);
+            continue;
+        }
+        for n in if common::tiny() { vec![0, 2, 1025] } else { vec![0, 1, 2, 9, 1023, 1025, 9_001] } {
+            let x = numbers(n, 400);
+            let few: Vec<u32> = x.iter().map(|x| x % 2 * LIMIT).collect();
+            for offsets in [some_offsets(n), vec![0, n as u32], vec![n as u32]] {
+                selects_in_segments(&name, &device, &x, &offsets);
+                selects_in_segments(&name, &device, &few, &offsets);
+            }
+        }
+    }
+}
+
+#[test]
+fn floats_in_segments_compare_as_in_sorts() {
+    let x = [0.0f32, -0.0, f32::NAN, -f32::NAN, 1e-45, 0.0, 0.0, f32::INFINITY, f32::NAN, f32::NAN];
+    let halves = x.map(f16::from_f32);
+    for (name, device) in common::devices() {
+        let (found, offsets) = device.unique(x.segments(&[0u32, 6, 9, 10])).unwrap();
+        let found: Vec<u32> = found.to_vec().unwrap().iter().map(|x| x.to_bits()).collect();
+        let want = [0, 2, 4, 5, 6, 7, 8, 9].map(|i: usize| x[i].to_bits());
+        assert_eq!((found, offsets.to_vec().unwrap()), (want.to_vec(), vec![0, 4, 7, 8]), "{name}");
+        let (found, offsets) = device.unique(halves.segments(&[0u32, 6, 9, 10])).unwrap();
+        // The subnormal number is 0 in f16.
+        assert_eq!((found.len(), offsets.to_vec().unwrap()), (7, vec![0, 3, 6, 7]), "{name}");
+        if common::has_doubles(&device) {
+            let (found, offsets) = device.unique(x.map(f64::from).segments(&[0u64, 6, 9, 10])).unwrap();
+            assert_eq!((found.len(), offsets.to_vec().unwrap()), (8, vec![0, 4, 7, 8]), "{name}");
+        }
+    }
+}
+
+#[test]
+fn selections_in_segments_refuse_what_does_not_fit() {
+    for (name, device) in common::devices() {
+        let x = [1u32, 2, 3];
+        let refused = |result: Result<()>| {
+            let error = result.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}: {error}");
+            error.to_string()
+        };
+        let beyond = refused(device.select(x.segments(&[0u32, 4]), NonZero).map(drop));
+        assert_eq!(beyond, "offset 1 is 4, beyond the 3 elements");
+        let no_offsets = refused(device.unique(x.segments(&[0u32; 0])).map(drop));
+        assert_eq!(no_offsets, "n segments need n + 1 offsets, got 0");
+        let (mut to, mut bounds) = ([0; 2], [0; 2]);
+        let few = refused(device.select_into(x.segments(&[0u32, 3]), NonZero, &mut to, &mut [0]));
+        assert_eq!(few, "a selection in segments needs an output of 2 elements, got 1");
+        let short = refused(device.select_into(x.segments(&[0u32, 3]), NonZero, &mut to, &mut bounds));
+        assert_eq!(short, "the result has 3 elements, the output has room for 2");
+        assert_eq!((to, bounds), ([1, 2], [0, 3]), "{name}");
+        let short = refused(device.partition_into(x.segments(&[0u32, 3]), NonZero, &mut to, &mut [0]));
+        assert_eq!(short, "a partition needs an output of 3 elements, got 2");
     }
 }

@@ -55,6 +55,65 @@ where
 }
 
 #[test]
+fn components_of_tuples_go_to_outputs_of_their_own() {
+    for (name, device) in devices() {
+        for n in sizes(&device) {
+            for skip in [0, 1] {
+                let (all, name) = (floats(n + skip), format!("{name}, {n} from {skip}"));
+                let (buffer, x) = (device.upload(&all).unwrap(), &all[skip..]);
+                let view = buffer.view(skip..).unwrap();
+                let bytes: Vec<u8> = (0..n).map(|i| (i * 7 % 256) as u8).collect();
+                let scaled = Map::new(|x: f32| x * 0.3 + 1.0, "x * 0.3f + 1.0f");
+                let product = Map::new(|(a, b): (f32, f32)| a * b, "a * b");
+                let want: Vec<f32> = x.iter().map(|x| x * 0.3 + 1.0).collect();
+                let squares: Vec<f32> = x.iter().map(|x| x * x).collect();
+                let mirrored: Vec<u64> = bytes.iter().rev().map(|&x| x.into()).collect();
+
+                // Two outputs of one type, and an array that both components read.
+                let (a, b) = device.transform(view.map(&scaled).zip(view.zip(view).map(&product))).unwrap();
+                assert!(a.to_vec().unwrap() == want && b.to_vec().unwrap() == squares, "two, {name}");
+
+                // Three outputs of several sizes, one on the host and one at an odd offset of a longer buffer.
+                let mut indices = vec![0u16; n];
+                let (mut wide, mut inside) = (device.zeroed::<u64>(n).unwrap(), device.filled(n + 5, 9u8).unwrap());
+                let parts = zip((bytes.reversed().cast::<u64>(), counting(3u16), &bytes));
+                device.transform_into(parts, (&mut wide, &mut indices, inside.view_mut(3..n + 3).unwrap())).unwrap();
+                assert!(wide.to_vec().unwrap() == mirrored, "three, {name}");
+                assert!((0..n).all(|i| indices[i] == (i as u16).wrapping_add(3)), "three, {name}");
+                let inside = inside.to_vec().unwrap();
+                assert!(inside[3..n + 3] == bytes && inside[..3] == [9; 3] && inside[n + 3..] == [9; 2], "{name}");
+
+                let (a, b, c, d) = device.transform(zip((view, &bytes, bytes.cast::<f16>(), constant(7i64)))).unwrap();
+                assert!(a.to_vec().unwrap() == x && b.to_vec().unwrap() == bytes, "four, {name}");
+                let halves: Vec<f16> = bytes.iter().map(|&x| f16::from_f32(x.into())).collect();
+                assert!(c.to_vec().unwrap() == halves && d.to_vec().unwrap() == vec![7; n], "four, {name}");
+
+                let pairs: Vec<(f32, f32)> = x.windows(2).map(|pair| (pair[0], pair[1])).collect();
+                let (a, b) = device.transform(view.neighbours::<2>()).unwrap();
+                let found: Vec<_> = a.to_vec().unwrap().into_iter().zip(b.to_vec().unwrap()).collect();
+                assert!(found == pairs, "neighbours, {name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn outputs_of_tuples_fit_their_source() {
+    for (name, device) in common::devices() {
+        let (x, y, mut a, mut b) = ([1u32, 2, 3], [4u8, 5], [0u32; 3], [0u8; 2]);
+        let error = device.transform_into(x.zip(&y), (&mut a, &mut b)).unwrap_err();
+        assert_eq!(error.to_string(), "zip needs sources of equal length, got 3 and 2 elements", "{name}");
+        let error = device.transform_into(x.zip(constant(1u8)), (&mut a, &mut b)).unwrap_err();
+        assert_eq!(error.to_string(), "transform needs an output of 3 elements, got 2", "{name}");
+        let error = device.transform(x.gathered(&[0u8, 3]).zip(&y)).unwrap_err();
+        assert_eq!(error.to_string(), "index 1 is 3, beyond the 3 elements", "{name}");
+        let error = device.transform(counting(0u8).zip(constant(1u8))).unwrap_err();
+        assert_eq!(error.to_string(), "an endless source needs a length: write `take(n)`", "{name}");
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{name}");
+    }
+}
+
+#[test]
 fn each_source_equals_its_array() {
     for (name, device) in devices() {
         for n in sizes(&device) {

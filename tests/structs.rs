@@ -299,6 +299,14 @@ fn lines_equal_a_loop<T: Tried>(name: &str, device: &Device) {
     let flat = on_device.nd(&[rows, len * depth]).unwrap();
     let want: Vec<T> = x.chunks(len * depth).flat_map(|part| scanned(part.iter().copied(), &op, None)).collect();
     assert!(device.scan(flat.along(1), &op).unwrap().to_vec().unwrap() == want, "{name}, scan of rows");
+    // The lines along the first axis and the last one, in row-major order of these two.
+    let mut want = x.clone();
+    for i in 0..len {
+        let at = |k: usize| (k / depth * len + i) * depth + k % depth;
+        let line = scanned((0..rows * depth).map(|k| x[at(k)]), &op, None);
+        line.into_iter().enumerate().for_each(|(k, value)| want[at(k)] = value);
+    }
+    assert!(device.scan(view.along([2, 0]), &op).unwrap().to_vec().unwrap() == want, "{name}, scan along two axes");
     let empty = on_device.view(..0).unwrap().nd(&[4, 0]).unwrap();
     assert!(device.reduce(empty.along(1), &op).unwrap().to_vec().unwrap() == [op.identity; 4], "{name}, empty lines");
     assert!(device.reduce(empty.along(0), &op).unwrap().is_empty(), "{name}, no lines");
@@ -453,6 +461,15 @@ fn fields_are_sources_of_every_primitive() {
             assert_eq!(device.transform(charge).unwrap().to_vec().unwrap(), charges, "{name}");
             let sum = charges.iter().fold(0i32, |sum, x| sum.wrapping_add(*x));
             assert_eq!(device.reduce(charge, Sum).unwrap(), sum, "{name}");
+            let column = on_device.nd(&[n, 1]).unwrap().map(&charge_of).along(0);
+            assert_eq!(device.reduce(column, Sum).unwrap().to_vec().unwrap(), [sum], "{name}, along an axis");
+            let cells: Vec<u16> = x.iter().map(|p| p.cell).collect();
+            let cell = on_device.map(&cell_of);
+            let (found, found_cells) = device.transform(charge.zip(cell)).unwrap();
+            assert!(
+                found.to_vec().unwrap() == charges && found_cells.to_vec().unwrap() == cells,
+                "{name}, two outputs"
+            );
             if a_form_of_each_kernel() {
                 continue;
             }
@@ -463,8 +480,6 @@ fn fields_are_sources_of_every_primitive() {
                 of(device.sort(charge, Order::ascending())) == of(cpu.sort(&charges, Order::ascending())),
                 "{name}"
             );
-            let cells: Vec<u16> = x.iter().map(|p| p.cell).collect();
-            let cell = on_device.map(&cell_of);
             let (keys, sums) = device.reduce(charge.by_key(cell), Sum).unwrap();
             let (want_keys, want_sums) = cpu.reduce(charges.by_key(&cells), Sum).unwrap();
             assert!(of(Ok(sums)) == of(Ok(want_sums)), "{name}, by key");

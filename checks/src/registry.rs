@@ -143,6 +143,7 @@ pub const A_FORM_OF_EACH_KERNEL: &[&str] = &[
     "random of few",
     "iota",
     "map of memory",
+    "components of gathered",
 ];
 
 /// All ladders.

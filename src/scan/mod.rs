@@ -1,4 +1,4 @@
-//! Scan: `out[i] = x[0] op ... op x[i]`, [`Device::scan`]; in segments, [`segmented`]; along an axis, [`axis`].
+//! Scan: `out[i] = x[0] op ... op x[i]`, [`Device::scan`]; in segments, [`segmented`]; along axes, [`axis`].
 //!
 //! | property | |
 //! |---|---|
@@ -76,7 +76,7 @@ impl<T> Scan<T> {
 }
 
 /// An input of [`Device::scan`]: a [`Source`], its first elements [by a count](Source::take), or groups of one ([`segments`](Source::segments),
-/// [`by_key`](Source::by_key), [`flagged`](Source::flagged), lines [`along`](crate::NdView::along) an axis).
+/// [`by_key`](Source::by_key), [`flagged`](Source::flagged), lines [`along`](crate::NdView::along) axes).
 ///
 /// The crate alone implements this trait.
 ///
@@ -94,9 +94,9 @@ impl<T> Scan<T> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an input of a scan",
     label = "expected a source, or groups: `x.segments(&offsets)`, `x.by_key(&keys)`, `x.flagged(&flags)`, \
-             `view.along(axis)`",
+             `view.along(axes)`",
     note = "a `Vec`, an array or a `Buffer` is passed by reference",
-    note = "for an N-dimensional view, say along which axis: `view.along(0)`"
+    note = "for an N-dimensional view, say along which axes: `view.along(0)` or `view.along([0, 1])`"
 )]
 pub trait Scannable: Grouped<Item: Combinable + Pod> {
     /// As [`Device::scan`]. Offsets of segments are checked.
@@ -239,7 +239,7 @@ impl Device {
     /// with [`Sum.reversed()`](Usage::reversed) it runs from the last element to the first.
     ///
     /// The scan restarts at each group: [segments](Source::segments), [runs of equal keys](Source::by_key), [flagged
-    /// ranges](Source::flagged), [lines along an axis](crate::NdView::along). A reversed scan runs from the last
+    /// ranges](Source::flagged), [lines along axes](crate::NdView::along). A reversed scan runs from the last
     /// element of each group to its first. Elements before the first offset of segments are a segment too, and so are
     /// those from the last offset on. For results of a wider type, write `x.cast::<U>()`. For the first elements [by a
     /// count](Source::take), the call waits for the count.

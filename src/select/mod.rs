@@ -1,7 +1,7 @@
 //! Select: the elements for which a predicate is true, in the order of the input.
 //!
 //! [`partition`] also keeps the other elements. [`runs`] finds runs of equal neighbours, and [`by_key`] reduces their
-//! values. [`adjacent`] computes differences of neighbours.
+//! values. [`adjacent`] computes differences of neighbours. [`segmented`] selects in segments.
 //!
 //! | property | |
 //! |---|---|
@@ -33,6 +33,7 @@ pub(crate) mod cpu;
 pub(crate) mod gpu;
 pub mod partition;
 pub mod runs;
+pub mod segmented;
 
 use std::ops::Range;
 
@@ -70,36 +71,68 @@ fn expect_numbers<I: Offset>(n: usize) -> Result<()> {
 }
 
 /// An input of [`Device::select`] and [`Device::partition`] with a condition `C`: a [`Source`], its first elements [by
-/// a count](Source::take), or values with [flags](Source::flagged). The condition tests the elements of a source, or
-/// the flags. For flags it must be [`NonZero`](OfFlags).
+/// a count](Source::take), [segments](Source::segments) of a source, or values with [flags](Source::flagged). The
+/// condition tests the elements of a source, or the flags. For flags it must be [`NonZero`](OfFlags).
 ///
 /// The crate alone implements this trait.
 ///
 /// ```
 /// use oclprim::{Device, Source, op::NonZero, select::Selectable};
 ///
-/// fn selected<I: Selectable<NonZero, Tested = u8>>(input: I) -> oclprim::Result<Vec<I::Item>> {
-///     Device::best()?.select(input, NonZero)?.to_vec()
+/// fn selected<I: Selectable<NonZero, Tested = u8>>(input: I) -> oclprim::Result<I::Selected> {
+///     Device::best()?.select(input, NonZero)
 /// }
-/// assert_eq!((selected(&[3u8, 0, 2])?, selected([0.5f32, 1.5].flagged(&[0u8, 1]))?), (vec![3, 2], vec![1.5]));
+/// assert_eq!(selected(&[3u8, 0, 2])?.to_vec()?, [3, 2]);
+/// assert_eq!(selected([0.5f32, 1.5].flagged(&[0u8, 1]))?.to_vec()?, [1.5]);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+///
+/// Lines of a view would keep different numbers of elements, so they do not compile:
+///
+/// ```compile_fail,E0277
+/// use oclprim::{Device, Input, op::NonZero};
+///
+/// let x = [3u8, 0, 2, 1];
+/// Device::cpu().select(Input::from(&x).nd(&[2, 2])?.along(1), NonZero)?;
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+///
+/// Write segments of equal lengths:
+///
+/// ```
+/// use oclprim::{Device, Source, op::NonZero, source::counting};
+///
+/// let offsets = counting(0u32).strided(2).take(3);
+/// let (kept, offsets) = Device::best()?.select([3u8, 0, 2, 1].segments(offsets), NonZero)?;
+/// assert_eq!((kept.to_vec()?, offsets.to_vec()?), (vec![3, 2, 1], vec![0, 1, 3]));
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an input of a selection",
-    label = "expected a source, or values with flags: `x.flagged(&flags)`",
-    note = "a `Vec`, an array or a `Buffer` is passed by reference"
+    label = "expected a source, segments of one: `x.segments(&offsets)`, or values with flags: `x.flagged(&flags)`",
+    note = "a `Vec`, an array or a `Buffer` is passed by reference",
+    note = "lines of a view would keep different numbers of elements: write \
+            `x.segments(counting(0u64).strided(length).take(lines + 1))`",
+    note = "segments take neither `Unordered`, `UnstableTail` nor a pair of conditions"
 )]
 pub trait Selectable<C>: Grouped<Item: Pod> {
     /// The type of the elements that the condition tests: those of a source, or flags.
     type Tested: Element;
 
-    /// The number of elements of the source.
-    #[doc(hidden)]
-    fn elements(&self) -> Result<usize>;
+    /// A buffer of elements; for segments also one of their offsets in it.
+    type Selected;
+    /// A buffer of elements, and the lengths `N` of parts; for segments a buffer of lengths.
+    type Partitioned<N>;
 
-    /// The number of elements of a partition. Waits for a count.
     #[doc(hidden)]
-    fn partitioned(&self, device: &Device) -> Result<usize>;
+    fn select(self, device: &Device, what: &C) -> Result<Self::Selected>
+    where
+        C: Condition<Self::Tested>;
+
+    #[doc(hidden)]
+    fn partition(self, device: &Device, what: &C) -> Result<Self::Partitioned<C::Counts>>
+    where
+        C: Condition<Self::Tested>;
 
     #[doc(hidden)]
     fn select_into(self, device: &Device, what: &C, outputs: (Output<'_, Self::Item>, Output<'_, u64>)) -> Result<()>
@@ -119,13 +152,24 @@ pub trait Selectable<C>: Grouped<Item: Pod> {
 
 impl<S: Sequence<Item: Element>, C> Selectable<C> for S {
     type Tested = S::Item;
+    type Selected = Buffer<S::Item>;
+    type Partitioned<N> = (Buffer<S::Item>, N);
 
-    fn elements(&self) -> Result<usize> {
-        self.most()
+    fn select(self, device: &Device, what: &C) -> Result<Buffer<S::Item>>
+    where
+        C: Condition<S::Item>,
+    {
+        device.counted(self.most()?, |output, count| self.select_into(device, what, (output, count)))
     }
 
-    fn partitioned(&self, device: &Device) -> Result<usize> {
-        self.len_on(device)
+    fn partition(self, device: &Device, what: &C) -> Result<(Buffer<S::Item>, C::Counts)>
+    where
+        C: Condition<S::Item>,
+    {
+        let n = self.len_on(device)?;
+        let (mut output, counts) = device.parts(self.most()?, |outputs| self.partition_into(device, what, outputs))?;
+        output.truncate(n);
+        Ok((output, counts))
     }
 
     fn select_into(
@@ -158,13 +202,15 @@ impl<S: Sequence<Item: Element>, C> Selectable<C> for S {
 
 impl<S: Source<Item: Pod>, F: Source<Item = u8>, C: OfFlags> Selectable<C> for Flagged<S, F> {
     type Tested = u8;
+    type Selected = Buffer<S::Item>;
+    type Partitioned<N> = (Buffer<S::Item>, N);
 
-    fn elements(&self) -> Result<usize> {
-        finite(&self.source)
+    fn select(self, device: &Device, what: &C) -> Result<Buffer<S::Item>> {
+        device.counted(finite(&self.source)?, |output, count| self.select_into(device, what, (output, count)))
     }
 
-    fn partitioned(&self, _: &Device) -> Result<usize> {
-        finite(&self.source)
+    fn partition(self, device: &Device, what: &C) -> Result<(Buffer<S::Item>, C::Counts)> {
+        device.parts(finite(&self.source)?, |outputs| self.partition_into(device, what, outputs))
     }
 
     fn select_into(
@@ -195,9 +241,10 @@ impl<S: Source<Item: Pod>, F: Source<Item = u8>, C: OfFlags> Selectable<C> for F
 impl Device {
     /// The elements that meet a condition, in their order.
     ///
-    /// The input is a [`Source`], or [values with flags](Source::flagged). With flags, the condition is [`NonZero`] and
-    /// tests the flags; values are plain data of up to 64 KiB. To test a function of the flags, pass
-    /// `x.flagged(flags.map(f))`. With [`Unordered`](crate::op::Unordered), the elements come in any order. A
+    /// The input is a [`Source`], [segments](Source::segments) of one, or [values with flags](Source::flagged). Of
+    /// segments, it also returns their offsets among the selected elements, at a cost: see [`segmented`]. With flags, the
+    /// condition is [`NonZero`] and tests the flags; values are plain data of up to 64 KiB. To test a function of the
+    /// flags, pass `x.flagged(flags.map(f))`. With [`Unordered`](crate::op::Unordered), the elements come in any order. A
     /// [condition](crate::op::Condition) may capture values, and another value needs no new build.
     ///
     /// # Errors
@@ -207,6 +254,7 @@ impl Device {
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and the elements or captured
     /// values need it, or if values have no bytes or more than 64 KiB.
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the numbers of flags and values differ.
+    /// The same error if there are no offsets, or if an offset is beyond the next one or beyond the input.
     ///
     /// ```
     /// use oclprim::{Device, Source, op::{Map, NonZero}};
@@ -217,27 +265,33 @@ impl Device {
     /// assert_eq!(found.to_vec()?, [1.5, 0.5, 3.0]);
     /// let found = device.select([[1u8, 2, 3], [4, 5, 6], [7, 8, 9]].flagged(&[1u8, 0, 255]), NonZero)?;
     /// assert_eq!(found.to_vec()?, [[1, 2, 3], [7, 8, 9]]);
+    /// let (found, offsets) = device.select([1.5f32, -2.0, 0.5, -1.0].segments(&[0u32, 2, 2, 4]), &positive)?;
+    /// assert_eq!((found.to_vec()?, offsets.to_vec()?), (vec![1.5, 0.5], vec![0, 1, 1, 2]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn select<I: Selectable<C>, C: Condition<I::Tested, Use: ForSelections>>(
         &self,
         input: I,
         what: C,
-    ) -> Result<Buffer<I::Item>> {
-        self.counted(input.elements()?, |output, count| input.select_into(self, &what, (output, count)))
+    ) -> Result<I::Selected> {
+        input.select(self, &what)
     }
 
     /// [`Device::select`] into a slice, buffer or view, which may be too short. The number of selected elements goes to
-    /// the single element of `count`.
+    /// the single element of `count`. For segments, `count` has as many elements as there are offsets, and receives the
+    /// new offsets.
     ///
     /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered). An
     /// output that is too short receives the first elements. In an [unordered](crate::op::Unordered) selection, it is
     /// unspecified which elements it receives.
     ///
+    /// Does not check the offsets of segments; [`Device::check_segments`] does. With invalid offsets, results are
+    /// unspecified. Reads and writes stay in bounds for any offsets.
+    ///
     /// # Errors
     ///
-    /// Same as [`Device::select`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `count` does not
-    /// have exactly one element, or if arguments overlap in imported OpenCL memory. The same error if `count` is a host
+    /// Same as [`Device::select`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if `count` has
+    /// another length, or if arguments overlap in imported OpenCL memory. The same error if `count` is a host
     /// slice and `output` is too short.
     ///
     /// ```

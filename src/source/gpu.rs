@@ -8,11 +8,12 @@ use super::{
 use crate::{
     ElementType, Integer, Result,
     counted::{ClCount, length, with_length},
-    runtime::{ClInput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    runtime::{ClInput, ClOutput, DeviceClass, ProgramSpec, opencl::ClDevice},
     tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = kernel_text!("transform.cl");
+const SEVERAL: &str = kernel_text!("transform_several.cl");
 /// Vectors of 16 bytes that a work-item writes on GPUs.
 const EACH: usize = 4;
 /// Indices per block of the search for the first one out of range.
@@ -31,26 +32,60 @@ pub struct Plan {
 
 /// The geometry is that of an iota, which writes as many elements. `count` is the type of the count in memory, if there is one.
 pub fn plan(n: usize, load: &Load, count: Option<ElementType>, caps: &Tuned, wide: bool) -> Result<Plan> {
-    let tuning::Iota { work_group, max_groups, min_run } = tuning::iota(caps);
     let program = ProgramSpec::new("transform.cl", TEXT, caps);
-    let (program, per_vector) = match load.ty() {
+    planned(with_length(program, count), n, load, caps, wide)
+}
+
+/// [`plan`] for elements that are tuples, with an output for each component. On GPUs, `run` is that of a work-group.
+pub fn plan_several(n: usize, load: &Load, caps: &Tuned, wide: bool) -> Result<Plan> {
+    let plan = planned(ProgramSpec::new("transform_several.cl", SEVERAL, caps), n, load, caps, wide)?;
+    let run = if caps.class == DeviceClass::Cpu { plan.run } else { per_group(plan.work_group, load) };
+    Ok(Plan { run, ..plan })
+}
+
+/// Elements that a work-group writes on GPUs.
+fn per_group(work_group: usize, load: &Load) -> usize {
+    let per_vector = match load.ty() {
+        Type::Element(element) => 16 / element.size(),
+        Type::Struct(_) => 1,
+    };
+    work_group * EACH * per_vector
+}
+
+fn planned(program: ProgramSpec, n: usize, load: &Load, caps: &Tuned, wide: bool) -> Result<Plan> {
+    let tuning::Iota { work_group, max_groups, min_run } = tuning::iota(caps);
+    let program = match load.ty() {
         Type::Element(element) => {
             caps.supports(*element)?;
-            (program.element("T", *element).element("A", element.accumulator()), 16 / element.size())
+            program.element("T", *element).element("A", element.accumulator())
         }
-        Type::Struct(of) => (program.define("STRUCT", &of.name), 1),
+        Type::Struct(of) => program.define("STRUCT", &of.name),
     };
     let program =
         program.define("WG", work_group).define("EACH", EACH).define("OFFSET_T", if wide { "ulong" } else { "uint" });
-    let program = load.program(with_length(program, count), caps)?;
+    let program = load.program(program, caps)?;
     let (run, groups) = match caps.class {
         DeviceClass::Cpu => {
             let run = n.div_ceil(max_groups).max(min_run);
             (run, n.div_ceil(run))
         }
-        DeviceClass::Gpu => (0, n.div_ceil(work_group * EACH * per_vector)),
+        DeviceClass::Gpu => (0, n.div_ceil(per_group(work_group, load))),
     };
     Ok(Plan { program, groups, work_group, run, wide })
+}
+
+/// Writes each component of the elements to its output. All outputs have the same length.
+pub(super) fn write_several(device: &ClDevice, load: &Load, outs: &[ClOutput<'_>]) -> Result<()> {
+    let n = outs[0].len();
+    if n == 0 {
+        return Ok(());
+    }
+    let caps = device.capabilities_for(Primitive::Iota, load.ty().size(), n)?;
+    let plan = plan_several(n, load, &caps, device.wide(n))?;
+    let launch = load.arguments(device.launch(&plan.program, "transform_several")?);
+    let launch = outs.iter().fold(launch, |launch, out| launch.mem(out.mem()).scalar(out.offset() as u64));
+    let launch = launch.offset(n as u64, plan.wide).offset(plan.run as u64, plan.wide);
+    launch.run([plan.groups, 1, 1], [plan.work_group, 1, 1])
 }
 
 /// Writes the elements from index `first` on to `out`, whose elements have the type of the load. With a count, `first` is 0, and the

@@ -5,7 +5,7 @@ use std::{marker::PhantomData, ops::Range};
 use bytemuck::Pod;
 
 use super::{
-    Sequence, Source,
+    Function, Item, Sequence, Source,
     leaf::Plain,
     transform::{Held, written},
 };
@@ -112,22 +112,14 @@ impl<V: Viewed, A: Axes> Along<V, A> {
         self.view.shape()
     }
 
-    /// Returns whether lines follow one another in the order of the view: the axes are the last ones.
+    /// As [`adjoin`].
     pub(crate) fn adjoin(&self) -> Result<bool> {
-        let [kept, taken] = kept_and_taken(self.view.view().shape(), self.axes.list())?;
-        Ok(kept.iter().chain(&taken).is_sorted())
+        adjoin(self.shape(), self.axes.list())
     }
 
-    /// Copies elements from `lines`, which has one line after another, to the order of the view.
+    /// As [`put_lines`].
     pub(crate) fn put<R: Pod>(&self, device: &Device, lines: &Buffer<R>, output: Output<'_, R>) -> Result<()> {
-        let view = self.view.view();
-        let [kept, taken] = kept_and_taken(view.shape(), self.axes.list())?;
-        let order: Vec<_> = kept.into_iter().chain(taken).collect();
-        let shape: Vec<_> = order.iter().map(|&axis| view.shape()[axis]).collect();
-        let mut back = vec![0; order.len()];
-        order.iter().enumerate().for_each(|(at, &axis)| back[axis] = at);
-        let to = NdViewMut::new(output, Layout::contiguous(view.shape())?)?;
-        device.copy(lines.nd(&shape)?.permute(&back)?, to)
+        put_lines(device, self.shape(), self.axes.list(), lines, output)
     }
 
     /// Samples of lines with a weight for each, as [`Source::weighted`]. The view of the weights has the shape of the
@@ -190,6 +182,31 @@ impl<V: Viewed, A: Axes> Along<V, A> {
     }
 }
 
+/// Returns whether lines follow one another in the order of a view of this shape: the axes are the last ones.
+pub(crate) fn adjoin(shape: &[usize], axes: &[usize]) -> Result<bool> {
+    let [kept, taken] = kept_and_taken(shape, axes)?;
+    Ok(kept.iter().chain(&taken).is_sorted())
+}
+
+/// Copies elements from `lines`, which has one line along `axes` after another, to an output of a shape, in row-major
+/// order.
+pub(crate) fn put_lines<R: Pod>(
+    device: &Device,
+    shape: &[usize],
+    axes: &[usize],
+    lines: &Buffer<R>,
+    output: Output<'_, R>,
+) -> Result<()> {
+    let [kept, taken] = kept_and_taken(shape, axes)?;
+    let order: Vec<_> = kept.into_iter().chain(taken).collect();
+    let of_lines: Vec<_> = order.iter().map(|&axis| shape[axis]).collect();
+    let mut back = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(at, &axis)| back[axis] = at);
+    let to = NdViewMut::new(output, Layout::contiguous(shape)?)?;
+    device.copy(lines.nd(&of_lines)?.permute(&back)?, to)
+}
+
+/// As [`Along::in_memory`].
 #[inline(never)]
 pub(crate) fn in_memory<'a, T: Pod>(
     device: &Device,
@@ -216,7 +233,7 @@ fn order_of_lines(shape: &[usize], axes: &[usize]) -> Result<(Vec<usize>, usize,
 }
 
 /// The axes of a shape that `axes` does not name, and those that it names, both in ascending order.
-fn kept_and_taken(shape: &[usize], axes: &[usize]) -> Result<[Vec<usize>; 2]> {
+pub(crate) fn kept_and_taken(shape: &[usize], axes: &[usize]) -> Result<[Vec<usize>; 2]> {
     if let Some(axis) = axes.iter().find(|&&axis| axis >= shape.len()) {
         return Err(Error::invalid(format!("axis {axis} is out of range for an array of shape {shape:?}")));
     }
@@ -271,7 +288,9 @@ impl<'a, T: Element> AlongOne<'a, T> {
         };
         Ok(Self { elements, layout: Layout::contiguous(&shape)?, axis: shape.len() - 1 })
     }
+}
 
+impl<T: Pod> AlongOne<'_, T> {
     pub(crate) fn view(&self) -> Result<NdView<'_, T>> {
         NdView::new(self.elements.input(), self.layout)
     }
@@ -643,6 +662,62 @@ impl<T: Element, A: Axes> Grouped for Along<NdTimes<'_, T>, A> {
     type Out<'o, R: Pod> = Output<'o, R>;
 }
 
+/// The mapped elements of an N-dimensional view; see [`NdView::map`].
+#[derive(Clone, Copy, Debug)]
+pub struct NdMap<'a, T: Pod, F> {
+    view: NdView<'a, T>,
+    function: F,
+}
+
+impl<T: Item + Plain, F: Function<T, Output: Plain>> NdMap<'_, T, F> {
+    /// The lines along axes, as [`NdView::along`].
+    ///
+    /// ```
+    /// use oclprim::{Device, op::{Map, Max}};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[1i32, -2, -3, 4, -5, 6])?;
+    /// let size = Map::new(|x: i32| x.abs(), "x < 0 ? -x : x");
+    /// assert_eq!(device.reduce(x.nd(&[3, 2])?.map(size).along([0]), Max)?.to_vec()?, [5, 6]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn along<A: Axes>(self, axes: A) -> Along<Self, A> {
+        Along { view: self, axes }
+    }
+
+    /// The mapped elements in memory, with their layout. A view without gaps is mapped in the order of its memory, so a
+    /// broadcast element is mapped once. Other views are copied first, since `f` may not be defined for elements in gaps.
+    pub(crate) fn mapped(&self, device: &Device) -> Result<AlongOne<'static, F::Output>> {
+        let (view, layout) = (self.view, self.view.layout());
+        if let Some((low, high)) = layout.span().filter(|_| has_no_gaps(layout)) {
+            let source = view.input().part(low, high - low + 1).map(&self.function);
+            let layout = Layout::strided(layout.shape(), layout.strides(), layout.offset() - low)?;
+            return Ok(AlongOne { elements: written(device, &source, high - low + 1)?, layout, axis: 0 });
+        }
+        let (x, ..) = in_memory(device, view, &[])?;
+        let (source, layout) = (x.input().map(&self.function), Layout::contiguous(view.shape())?);
+        Ok(AlongOne { elements: written(device, &source, layout.len())?, layout, axis: 0 })
+    }
+}
+
+/// Returns whether a layout with elements has every element of its span.
+fn has_no_gaps(layout: &Layout) -> bool {
+    let mut axes: Vec<_> = layout.strides().iter().map(|stride| stride.unsigned_abs()).zip(layout.shape()).collect();
+    axes.sort_unstable();
+    let mut reach = 1;
+    axes.into_iter().filter(|&(_, &n)| n > 1).all(|(stride, n)| {
+        let whole = stride <= reach;
+        reach += stride * (n - 1);
+        whole
+    })
+}
+
+impl<T: Item + Plain, F: Function<T>, A: Axes> Grouped for Along<NdMap<'_, T, F>, A> {
+    type Item = F::Output;
+    type Of<R: Pod> = Buffer<R>;
+    type Out<'o, R: Pod> = Output<'o, R>;
+}
+
 /// # Lines
 ///
 /// These methods choose the axes along which a primitive computes.
@@ -651,7 +726,7 @@ impl<T: Plain> NdView<'_, T> {
     ///
     /// There is a line for each index of the other axes, in row-major order. A line along several axes has their
     /// elements in row-major order too. If these elements are not equally spaced in memory, they are copied first,
-    /// which costs one more read and write. Scans take one axis.
+    /// which costs one more read and write.
     ///
     /// The call that reads the lines returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no
     /// such axis, or if an axis is named twice.
@@ -669,6 +744,25 @@ impl<T: Plain> NdView<'_, T> {
     /// ```
     pub fn along<A: Axes>(self, axes: A) -> Along<Self, A> {
         Along { view: self, axes }
+    }
+}
+
+impl<'a, T: Item + Plain> NdView<'a, T> {
+    /// Maps each element or struct: `f(x[i, j, ..])`, an input of reductions along axes. `f` is as in [`Source::map`].
+    ///
+    /// The mapped elements are written to memory first: one more read of the view, and a write.
+    ///
+    /// ```
+    /// use oclprim::{Device, op::{Map, Sum}};
+    ///
+    /// let device = Device::best()?;
+    /// let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+    /// let square = Map::new(|x: f32| x * x, "x * x");
+    /// assert_eq!(device.reduce(x.nd(&[2, 3])?.map(square).along(0), Sum)?.to_vec()?, [17.0, 29.0, 45.0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn map<F: Function<T>>(self, f: F) -> NdMap<'a, T, F> {
+        NdMap { view: self, function: f }
     }
 }
 

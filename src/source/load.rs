@@ -15,7 +15,7 @@ use crate::{
     counted::{ClCount, Count},
     op::{MapText, argument_names},
     runtime::{
-        AnyInput, Capabilities, ClInput, ProgramSpec,
+        AnyInput, Capabilities, ClInput, Identity, ProgramSpec,
         opencl::{ClDevice, Launch},
     },
     tuning::unit_type,
@@ -126,11 +126,11 @@ struct Mapped {
 }
 
 impl Component {
-    /// The type of a value that is cast or multiplied.
+    /// The type of a value that is cast, multiplied, or one of several that a kernel writes.
     fn element(&self) -> ElementType {
         match &self.ty {
             Type::Element(element) => *element,
-            Type::Struct(of) => unreachable!("{} is neither cast nor multiplied", of.name),
+            Type::Struct(of) => unreachable!("{} is only read, copied or passed to a function", of.name),
         }
     }
 }
@@ -170,6 +170,17 @@ struct Direct {
     aligned: bool,
 }
 
+/// Memory among the parameters of the text. A text reads the same memory by the same parameters.
+struct Declared {
+    identity: Identity,
+    ty: Type,
+    /// The number in the names of pointer and offset.
+    number: usize,
+    /// The argument, with a device.
+    argument: Option<usize>,
+    aligned: bool,
+}
+
 /// The text of a load while it is made.
 #[doc(hidden)]
 pub struct Text<'d> {
@@ -180,6 +191,7 @@ pub struct Text<'d> {
     parameters: Vec<String>,
     names: Vec<String>,
     arguments: Vec<Argument>,
+    declared: Vec<Declared>,
     direct: Vec<Direct>,
     functions: String,
     /// The texts of `Map::with_functions` and the definitions of structs in `functions`.
@@ -203,6 +215,7 @@ impl<'d> Text<'d> {
             parameters: Vec::new(),
             names: Vec::new(),
             arguments: Vec::new(),
+            declared: Vec::new(),
             direct: Vec::new(),
             functions: String::new(),
             known: Vec::new(),
@@ -290,27 +303,38 @@ impl<'d> Text<'d> {
 
     /// [`Self::elements`] of a type.
     pub(super) fn elements_of(&mut self, ty: Type, input: AnyInput<'_>, index: &Index) -> Result<Vec<Component>> {
-        let memory = self.device.map(|device| input.cl(device)).transpose()?;
-        let number = self.unique();
-        self.define(&ty);
-        let aligned = match memory {
-            Some(memory) => {
-                let aligned = memory.aligned();
-                self.arguments.push(Argument::Memory(memory));
-                aligned
-            }
-            None => self.aligned,
-        };
-        self.parameter(format!("__global const {} *qualifier s{number}", ty.name()), format!("s{number}"));
-        self.parameter(format!("const ulong o{number}"), format!("o{number}"));
+        let (number, argument, aligned) = self.memory(&ty, input)?;
         Ok(vec![match (index, ty) {
             (Index::Own, Type::Element(element)) => {
-                self.direct.push(Direct { element, number, aligned });
-                let memory = self.arguments.len().checked_sub(1).map(|argument| (argument, element));
+                if self.direct.iter().all(|one| one.number != number) {
+                    self.direct.push(Direct { element, number, aligned });
+                }
+                let memory = argument.map(|argument| (argument, element));
                 Component { name: format!("d{number}"), ty: element.into(), memory, factors: None, mapped: None }
             }
             (at, ty) => self.value(ty, &format!("s{number}[o{number} + {at}]")),
         }])
+    }
+
+    /// The number of the parameters for memory of a type, its argument, and whether it is aligned.
+    fn memory(&mut self, ty: &Type, input: AnyInput<'_>) -> Result<(usize, Option<usize>, bool)> {
+        let identity = input.identity();
+        let known = |known: &&Declared| Some(known.identity) == identity && known.ty == *ty;
+        if let Some(known) = self.declared.iter().find(known) {
+            return Ok((known.number, known.argument, known.aligned));
+        }
+        let memory = self.device.map(|device| input.cl(device)).transpose()?;
+        let number = self.unique();
+        self.define(ty);
+        let aligned = memory.as_ref().map_or(self.aligned, ClInput::aligned);
+        let argument = memory.map(|memory| {
+            self.arguments.push(Argument::Memory(memory));
+            self.arguments.len() - 1
+        });
+        self.parameter(format!("__global const {} *qualifier s{number}", ty.name()), format!("s{number}"));
+        self.parameter(format!("const ulong o{number}"), format!("o{number}"));
+        self.declared.extend(identity.map(|identity| Declared { identity, ty: ty.clone(), number, argument, aligned }));
+        Ok((number, argument, aligned))
     }
 
     /// The index that a reversed source reads, `len - 1 - index`.
@@ -458,32 +482,74 @@ impl<'d> Text<'d> {
         Component { factors, ..self.value(element, &text) }
     }
 
+    /// A text for each array that is read at index `i`.
+    fn each(&self, text: &dyn Fn(&Direct) -> String) -> String {
+        self.direct.iter().map(text).collect()
+    }
+
+    /// Parameters for the elements of these arrays.
+    fn elements_declared(&self) -> String {
+        self.each(&|one| format!("const {} d{}, ", one.element.storage(), one.number))
+    }
+
+    /// Arguments for these parameters: the elements at index `i`, or `k` of those that [`Self::loads`] loads.
+    fn elements_read(&self, loaded: bool) -> String {
+        self.each(&|one| if loaded { format!("d{}[k], ", one.number) } else { format!("s{0}[o{0} + i], ", one.number) })
+    }
+
+    /// Loads `count` elements of each of these arrays from index `i` on.
+    fn loads(&self, count: usize) -> String {
+        self.each(&|one| {
+            let (ty, number) = (one.element.storage(), one.number);
+            let unit = count.min(16 / one.element.size());
+            let units = (0..count).step_by(unit).map(|at| {
+                let from = format!("s{number} + o{number} + i + {at}");
+                let value = if one.aligned {
+                    format!("*(__global const {ty}{unit}*)({from})")
+                } else {
+                    format!("vload{unit}(0, {from})")
+                };
+                format!("    vstore{unit}({value}, 0, d{number} + {at});\n")
+            });
+            format!("    {ty} d{number}[{count}];\n{}", units.collect::<String>())
+        })
+    }
+
+    /// The first lines of the text: functions that others call, and the kernel's first parameters.
+    fn head(&self) -> String {
+        format!(
+            "{}{}#define SOURCE_PARAMS(qualifier) {}\n#define SOURCE_ARGS {}\n",
+            if self.to_f16 { TO_F16 } else { "" },
+            if self.shuffles { SHUFFLE } else { "" },
+            self.parameters.join(", "),
+            self.names.join(", ")
+        )
+    }
+
+    /// The load with this text, whose elements are of one component or several. `ty` is the largest type of a component.
+    fn load(self, include: &'static str, ty: Type, text: String) -> Load {
+        Load {
+            include,
+            text,
+            ty,
+            functions: self.functions,
+            arguments: self.arguments,
+            needs_fp64: self.needs_fp64,
+            outside: self.outside,
+            has_no_element: self.has_no_element,
+            memory: None,
+            factors: None,
+            four: String::new(),
+            mapped: None,
+        }
+    }
+
     /// The load of a source with these elements.
     fn finish(self, item: Component) -> Load {
-        let (parameters, names) = (self.parameters.join(", "), self.names.join(", "));
         let ty = item.ty.name();
-        let each = |text: &dyn Fn(&Direct) -> String| self.direct.iter().map(text).collect::<String>();
-        let declared = each(&|one| format!("const {} d{}, ", one.element.storage(), one.number));
-        let read = each(&|one| format!("s{0}[o{0} + i], ", one.number));
-        let held = each(&|one| format!("d{}[k], ", one.number));
-        let loads_of = |count: usize| {
-            each(&|one| {
-                let (ty, number) = (one.element.storage(), one.number);
-                let unit = count.min(16 / one.element.size());
-                let units = (0..count).step_by(unit).map(|at| {
-                    let from = format!("s{number} + o{number} + i + {at}");
-                    let value = if one.aligned {
-                        format!("*(__global const {ty}{unit}*)({from})")
-                    } else {
-                        format!("vload{unit}(0, {from})")
-                    };
-                    format!("    vstore{unit}({value}, 0, d{number} + {at});\n")
-                });
-                format!("    {ty} d{number}[{count}];\n{}", units.collect::<String>())
-            })
-        };
+        let (declared, read, held) = (self.elements_declared(), self.elements_read(false), self.elements_read(true));
         let several = |name: &str, count: usize| {
-            let loads = loads_of(count);
+            let loads = self.loads(count);
             format!(
                 "INLINED void {name}(const OFFSET_T i, {ty}* x, SOURCE_PARAMS())\n{{\n{loads}    \
                  for (uint k = 0; k < {count}; k++) {{\n        x[k] = source_of(i + k, {held}SOURCE_ARGS);\n    }}\n}}\n"
@@ -492,7 +558,7 @@ impl<'d> Text<'d> {
         let (inlined, loads, load_source, four) = match &item.ty {
             Type::Element(element) => {
                 let count = 16 / element.size();
-                ("INLINED", loads_of(count), several("load_source", count), several("load_source_four", 4))
+                ("INLINED", self.loads(count), several("load_source", count), several("load_source_four", 4))
             }
             // Oclgrind does not inline functions that return structs.
             Type::Struct(_) => ("static inline", String::new(), String::new(), String::new()),
@@ -511,27 +577,60 @@ impl<'d> Text<'d> {
                 16 / item.ty.size()
             )
         });
-        let to_f16 = if self.to_f16 { TO_F16 } else { "" };
-        let shuffle = if self.shuffles { SHUFFLE } else { "" };
         let text = format!(
-            "{to_f16}{shuffle}#define SOURCE_PARAMS(qualifier) {parameters}\n#define SOURCE_ARGS {names}\n\
-             {inlined} {ty} source_of(const OFFSET_T i, {declared}SOURCE_PARAMS())\n{{\n{}    return {};\n}}\n\
+            "{}{inlined} {ty} source_of(const OFFSET_T i, {declared}SOURCE_PARAMS())\n{{\n{}    return {};\n}}\n\
              {inlined} {ty} source_at(const OFFSET_T i, SOURCE_PARAMS())\n{{\n    return source_of(i, {read}SOURCE_ARGS);\n}}\n{load_source}",
-            self.body, item.name
+            self.head(),
+            self.body,
+            item.name
         );
-        Load {
-            text,
-            ty: item.ty,
-            functions: self.functions,
-            arguments: self.arguments,
-            needs_fp64: self.needs_fp64,
-            outside: self.outside,
-            has_no_element: self.has_no_element,
-            memory: item.memory,
-            factors,
-            four,
-            mapped: item.mapped,
-        }
+        Load { memory: item.memory, factors, four, mapped: item.mapped, ..self.load("lib/source.cl", item.ty, text) }
+    }
+
+    /// The load of a source whose elements have several components, each for an output of its own. `aligned` says which
+    /// outputs take 16-byte stores.
+    fn finish_several(self, items: &[Component], aligned: &[bool]) -> Load {
+        let elements: Vec<_> = items.iter().map(Component::element).collect();
+        let largest = elements.iter().copied().max_by_key(|element| element.size()).unwrap_or(ElementType::U8);
+        let per_vector = 16 / largest.size();
+        let list = |text: &dyn Fn(usize, &str) -> String| -> Vec<String> {
+            elements.iter().enumerate().map(|(k, element)| text(k, element.storage())).collect()
+        };
+        let all = |text: &dyn Fn(usize, &str) -> String| list(text).concat();
+        let joined = |text: &dyn Fn(usize, &str) -> String| list(text).join(", ");
+        let (declared, read, held) = (self.elements_declared(), self.elements_read(false), self.elements_read(true));
+        let values = joined(&|k, ty| format!("{ty}* y{k}"));
+        let outputs = joined(&|k, ty| format!("__global {ty} *qualifier t{k}, const ulong q{k}"));
+        let stores = all(&|k, ty| {
+            let to = format!("t{k} + q{k} + i");
+            if aligned[k] {
+                format!("    *(__global {ty}{per_vector}*)({to}) = vload{per_vector}(0, y{k});\n")
+            } else {
+                format!("    vstore{per_vector}(vload{per_vector}(0, y{k}), 0, {to});\n")
+            }
+        });
+        let text = format!(
+            "{}#define OUTPUT_PARAMS(qualifier) {outputs}\n#define OUTPUT_ARGS {}\n\
+             #define SOURCE_VALUES(each) {}\n#define SOURCE_VALUES_AT(e) {}\n\
+             INLINED void sources_of(const OFFSET_T i, {declared}{values}, SOURCE_PARAMS())\n{{\n{}{}}}\n\
+             INLINED void transform_at(const OFFSET_T i, OUTPUT_PARAMS(), SOURCE_PARAMS())\n{{\n{}    \
+             sources_of(i, {read}{}, SOURCE_ARGS);\n{}}}\n\
+             INLINED void load_sources(const OFFSET_T i, {values}, SOURCE_PARAMS())\n{{\n{}    \
+             for (uint k = 0; k < {per_vector}; k++) {{\n        sources_of(i + k, {held}{}, SOURCE_ARGS);\n    }}\n}}\n\
+             INLINED void store_sources(const OFFSET_T i, {values}, OUTPUT_PARAMS())\n{{\n{stores}}}\n",
+            self.head(),
+            joined(&|k, _| format!("t{k}, q{k}")),
+            all(&|k, ty| format!("{ty} y{k}[each][{per_vector}]; ")),
+            joined(&|k, _| format!("y{k}[e]")),
+            self.body,
+            all(&|k, _| format!("    *y{k} = {};\n", items[k].name)),
+            all(&|k, ty| format!("    {ty} y{k};\n")),
+            joined(&|k, _| format!("&y{k}")),
+            all(&|k, _| format!("    t{k}[q{k} + i] = y{k};\n")),
+            self.loads(per_vector),
+            joined(&|k, _| format!("y{k} + k")),
+        );
+        self.load("lib/sources.cl", largest.into(), text)
     }
 }
 
@@ -563,6 +662,8 @@ pub(super) fn holds(to: ElementType, from: ElementType) -> bool {
 
 /// The text by which a kernel computes the elements of a source, and its arguments.
 pub struct Load {
+    /// The file that the text replaces.
+    include: &'static str,
     text: String,
     ty: Type,
     functions: String,
@@ -580,7 +681,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// The type of the elements.
+    /// The type of the elements, or the largest type of their components.
     pub(crate) fn ty(&self) -> &Type {
         &self.ty
     }
@@ -590,13 +691,29 @@ impl Load {
         Self::made(source, Text::new(Some(device), false))
     }
 
+    /// The load of a source whose elements are tuples, for an output of each component. `aligned` says which outputs take
+    /// 16-byte stores.
+    pub(crate) fn of_several<T>(source: &dyn Expression<T>, device: &ClDevice, aligned: &[bool]) -> Result<Self> {
+        let mut text = Text::new(Some(device), false);
+        let items = source.emitted(&mut text)?;
+        Ok(text.finish_several(&items, aligned))
+    }
+
     /// The load without arguments, for its program alone.
     pub fn without_device<S: Source>(source: &S, aligned: bool) -> Result<Self> {
         Self::made(source, Text::new(None, aligned))
     }
 
+    /// [`Self::without_device`] for a source whose elements are tuples.
+    pub fn several_without_device<S: Source>(source: &S, aligned: bool) -> Result<Self> {
+        let mut text = Text::new(None, aligned);
+        let items = source.emitted(&mut text)?;
+        let aligned = vec![aligned; items.len()];
+        Ok(text.finish_several(&items, &aligned))
+    }
+
     fn made<T>(source: &dyn Expression<T>, mut text: Text<'_>) -> Result<Self> {
-        let item = source.emitted(&mut text)?;
+        let item = only(source.emitted(&mut text)?);
         Ok(text.finish(item))
     }
 
@@ -607,7 +724,7 @@ impl Load {
 
     fn put(&self, program: ProgramSpec, text: String, caps: &Capabilities) -> Result<ProgramSpec> {
         self.supported(caps)?;
-        Ok(program.replace("lib/source.cl", text, &self.functions))
+        Ok(program.replace(self.include, text, &self.functions))
     }
 
     /// Returns whether the elements are products, whose factors [`Self::with_factors`] computes.

@@ -27,10 +27,10 @@
 //!
 //! | property | |
 //! |---|---|
-//! | work | each element needs one read of each array and one call of each function. Inside `neighbours::<N>` it needs N of both |
+//! | work | each element needs one read of each array and one call of each function. Inside `neighbours::<N>` it needs N of both. An array that occurs several times at index i is read once |
 //! | determinism | with `Fixed`, a source gives the same bits as the array that [`Device::transform`] writes from it |
 //! | builds | one for each expression, and for the alignment of its arrays; lengths, strides and captured values are arguments of the kernel |
-//! | limits | any n that fits 64 bits; the arguments of the kernel fit 1 KiB: about 60 arrays, N times fewer inside `neighbours::<N>` |
+//! | limits | any n that fits 64 bits; the arguments of the kernel fit 1 KiB: about 60 arrays, each counted once |
 //!
 //! ```
 //! use oclprim::{Device, Source, op::{Map, Sum}};
@@ -69,15 +69,15 @@ pub use self::transform::Held;
 pub use self::{
     function::Function,
     group::{
-        Along, Axes, ByKey, Channels, Flagged, Grouped, Indexed, Keyed, KeyedOutput, NdCast, NdTimes, PairOutput,
-        Ranges, Segments, Shaped, Viewed, Weighted, With, WithColumns,
+        Along, Axes, ByKey, Channels, Flagged, Grouped, Indexed, Keyed, KeyedOutput, NdCast, NdMap, NdTimes,
+        PairOutput, Ranges, Segments, Shaped, Viewed, Weighted, With, WithColumns,
     },
     item::{Computed, Item, Returned},
     leaf::{Constant, Counting, Plain, constant, counting},
     length::{Counted, Length, Sequence},
     nodes::{Cast, Gathered, Map, Reversed, Strided, Take, Times, Zip, zip},
     order::{Neighbours, Shuffled},
-    transform::Transformable,
+    transform::{Outputs, Split, Transformable, Whole, Written},
 };
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::{Device, View};
@@ -686,8 +686,8 @@ pub trait Expression<T>: Sync {
     /// CPU backend: calls `read` with the elements. Returns an error if an index of a gather was out of range.
     fn read(&self, read: &mut dyn FnMut(&dyn Blocks<T>) -> Result<()>) -> Result<()>;
 
-    /// Adds to a load the text that computes the element at index `i` of the kernel, and returns its component.
-    fn emitted(&self, text: &mut Text<'_>) -> Result<Component>;
+    /// Adds to a load the text that computes the element at index `i` of the kernel, and returns its components.
+    fn emitted(&self, text: &mut Text<'_>) -> Result<Vec<Component>>;
 
     /// As [`Source::narrow`].
     fn narrower(&self) -> Option<Narrow<'_>>;
@@ -707,8 +707,8 @@ impl<S: Source> Expression<S::Item> for S {
         values.checked().and(result)
     }
 
-    fn emitted(&self, text: &mut Text<'_>) -> Result<Component> {
-        self.emit(text, &Index::Own).map(load::only)
+    fn emitted(&self, text: &mut Text<'_>) -> Result<Vec<Component>> {
+        self.emit(text, &Index::Own)
     }
 
     fn narrower(&self) -> Option<Narrow<'_>> {

@@ -12,9 +12,11 @@ use crate::{
 
 /// Elements per task of the CPU backend.
 const CHUNK: usize = parallel::SERIAL;
+/// Tuples that a task of the CPU backend computes before it writes their components.
+const TUPLES: usize = 256;
 
-/// An input of [`Device::transform`]: a [`Source`] of elements, the first ones [by a count](Source::take), or an
-/// [`NdView`](crate::NdView).
+/// An input of [`Device::transform`]: a [`Source`], the first elements [by a count](Source::take), or an
+/// [`NdView`](crate::NdView). `W` is [`Whole`], or [`Split`] for elements that are tuples.
 ///
 /// The crate alone implements this trait.
 ///
@@ -30,13 +32,13 @@ const CHUNK: usize = parallel::SERIAL;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an input of a transform",
-    label = "expected a source of elements, or an `NdView`",
+    label = "expected a source of elements, structs or tuples of elements, or an `NdView`",
     note = "a `Vec`, an array or a `Buffer` is passed by reference"
 )]
-pub trait Transformable {
-    /// The result: a [`Buffer`].
+pub trait Transformable<W = Whole> {
+    /// The result: a [`Buffer`], or one for each component of a tuple.
     type Of;
-    /// The output: an [`Output`], or an [`NdViewMut`](crate::NdViewMut) for an [`NdView`](crate::NdView).
+    /// The output: an [`Output`], [`Outputs`], or an [`NdViewMut`](crate::NdViewMut) for an [`NdView`](crate::NdView).
     type Out<'o>;
     #[doc(hidden)]
     fn transform(self, device: &Device) -> Result<Self::Of>;
@@ -44,21 +46,74 @@ pub trait Transformable {
     fn transform_into(self, device: &Device, output: Self::Out<'_>) -> Result<()>;
 }
 
-impl<S: Source<Item: Plain>> Transformable for S {
-    type Of = Buffer<S::Item>;
-    type Out<'o> = Output<'o, S::Item>;
+impl<S: Source<Item: Written<W>>, W> Transformable<W> for S {
+    type Of = <S::Item as Written<W>>::Of;
+    type Out<'o> = <S::Item as Written<W>>::Out<'o>;
 
-    fn transform(self, device: &Device) -> Result<Buffer<S::Item>> {
-        let mut output = device.uninit(finite(&self)?)?;
-        self.transform_into(device, (&mut output).into())?;
+    fn transform(self, device: &Device) -> Result<Self::Of> {
+        S::Item::written(&self, device)
+    }
+
+    fn transform_into(self, device: &Device, output: Self::Out<'_>) -> Result<()> {
+        S::Item::write(&self, device, output)
+    }
+}
+
+/// Elements that [`Device::transform`] writes to one output.
+#[derive(Debug)]
+pub enum Whole {}
+
+/// Elements, tuples, that [`Device::transform`] writes to an output for each component.
+#[derive(Debug)]
+pub enum Split {}
+
+/// The type of the elements that [`Device::transform`] writes: an [`Element`], a plain struct, or a tuple of two to four
+/// elements. `W` is [`Whole`], or [`Split`] for a tuple.
+///
+/// The crate alone implements this trait.
+///
+/// ```
+/// use oclprim::{Buffer, Device, Source, source::Written};
+///
+/// fn written<T: Written<W>, W>(x: impl Source<Item = T>) -> oclprim::Result<T::Of> {
+///     Device::best()?.transform(x)
+/// }
+/// let (x, y) = written([1u8, 2].zip(&[0.5f32, 1.5]))?;
+/// assert_eq!((x.to_vec()?, y.to_vec()?), (vec![1, 2], vec![0.5, 1.5]));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a transform does not write `{Self}`",
+    label = "expected an element type, a plain struct, or a tuple of two to four element types"
+)]
+pub trait Written<W = Whole>: Copy + Send + Sync + 'static {
+    /// A [`Buffer`], or one for each component.
+    type Of;
+    /// An [`Output`], or [`Outputs`].
+    type Out<'o>;
+
+    #[doc(hidden)]
+    fn written<S: Source<Item = Self>>(source: &S, device: &Device) -> Result<Self::Of>;
+
+    #[doc(hidden)]
+    fn write<S: Source<Item = Self>>(source: &S, device: &Device, output: Self::Out<'_>) -> Result<()>;
+}
+
+impl<T: Plain> Written for T {
+    type Of = Buffer<T>;
+    type Out<'o> = Output<'o, T>;
+
+    fn written<S: Source<Item = T>>(source: &S, device: &Device) -> Result<Buffer<T>> {
+        let mut output = device.uninit(finite(source)?)?;
+        Self::write(source, device, (&mut output).into())?;
         Ok(output)
     }
 
-    fn transform_into(self, device: &Device, output: Output<'_, S::Item>) -> Result<()> {
-        if let Some(input) = self.backwards() {
+    fn write<S: Source<Item = T>>(source: &S, device: &Device, output: Output<'_, T>) -> Result<()> {
+        if let Some(input) = source.backwards() {
             return device.copy_reversed(input, output);
         }
-        match self.erased() {
+        match source.erased() {
             Erased::Memory(input) => {
                 output.expect_len(input.len(), "transform")?;
                 device.copy(input, output)
@@ -66,6 +121,87 @@ impl<S: Source<Item: Plain>> Transformable for S {
             Erased::Expression(source) => write(device, source, source.finite_len()?, output),
         }
     }
+}
+
+/// The outputs of elements that are tuples: one for each component. A tuple of outputs converts to it.
+///
+/// ```
+/// use oclprim::{Device, Source};
+///
+/// let (mut x, mut y) = ([0u8; 2], [0.0f32; 2]);
+/// Device::best()?.transform_into([1u8, 2].zip(&[0.5f32, 1.5]), (&mut x, &mut y))?;
+/// assert_eq!((x, y), ([1, 2], [0.5, 1.5]));
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Outputs<O>(pub(crate) O);
+
+macro_rules! tuples {
+    ($($($name:ident $to:ident $one:ident $part:tt)*;)*) => { $(
+        impl<'o, $($name: Element, $to: Into<Output<'o, $name>>),*> From<($($to,)*)>
+            for Outputs<($(Output<'o, $name>,)*)>
+        {
+            fn from(outputs: ($($to,)*)) -> Self {
+                Self(($(outputs.$part.into(),)*))
+            }
+        }
+
+        impl<$($name: Element),*> Written<Split> for ($($name,)*) {
+            type Of = ($(Buffer<$name>,)*);
+            type Out<'o> = Outputs<($(Output<'o, $name>,)*)>;
+
+            fn written<S: Source<Item = Self>>(source: &S, device: &Device) -> Result<Self::Of> {
+                let n = finite(source)?;
+                let mut of = ($(device.uninit::<$name>(n)?,)*);
+                Self::write(source, device, Outputs(($(Output::from(&mut of.$part),)*)))?;
+                Ok(of)
+            }
+
+            fn write<S: Source<Item = Self>>(source: &S, device: &Device, outputs: Self::Out<'_>) -> Result<()> {
+                #[inline(never)]
+                fn write<$($name: Element),*>(
+                    source: &dyn Expression<($($name,)*)>,
+                    device: &Device,
+                    Outputs(to): Outputs<($(Output<'_, $name>,)*)>,
+                ) -> Result<()> {
+                    let n = source.finite_len()?;
+                    $(to.$part.expect_len(n, "transform")?;)*
+                    let Backend::Cpu = device.backend() else {
+                        return write_several(device, source, n, vec![$(to.$part.any()),*]);
+                    };
+                    let mut chunks = ($(to.$part.host()?.chunks_mut(CHUNK),)*);
+                    let mut tasks = Vec::new();
+                    while let ($(Some($one),)*) = ($(chunks.$part.next(),)*) {
+                        tasks.push(($($one,)*));
+                    }
+                    source.read(&mut |values| {
+                        parallel::consume(std::mem::take(&mut tasks).into_iter().enumerate(), &|(chunk, to)| {
+                            let len = to.0.len();
+                            let mut tuples = [($($name::ZERO,)*); TUPLES];
+                            for at in (0..len).step_by(TUPLES) {
+                                let tuples = &mut tuples[..TUPLES.min(len - at)];
+                                values.block(chunk * CHUNK + at, tuples);
+                                $(to.$part[at..].iter_mut().zip(&*tuples).for_each(|(to, all)| *to = all.$part);)*
+                            }
+                        })
+                    })
+                }
+                write(source, device, outputs)
+            }
+        }
+    )* };
+}
+tuples! { A X x 0 B Y y 1; A X x 0 B Y y 1 C Z z 2; A X x 0 B Y y 1 C Z z 2 D W w 3; }
+
+/// Writes each component of the `n` elements of a source to its output, on an OpenCL device.
+fn write_several<T>(device: &Device, source: &dyn Expression<T>, n: usize, outputs: Vec<AnyOutput<'_>>) -> Result<()> {
+    let Backend::OpenCl(device) = device.backend() else { return Ok(()) };
+    let outs = outputs.into_iter().map(|output| output.cl(device, false)).collect::<Result<Vec<_>>>()?;
+    let aligned: Vec<bool> = outs.iter().map(|out| out.aligned()).collect();
+    let load = Load::of_several(source, device, &aligned)?;
+    apart(&load.inputs(), &outs.iter().collect::<Vec<_>>())?;
+    load.run(device, source, n, &mut || gpu::write_several(device, &load, &outs))?;
+    outs.into_iter().try_for_each(|out| out.finish(device))
 }
 
 impl<S: Source<Item: Plain>> Transformable for Counted<'_, S> {
@@ -94,8 +230,12 @@ impl Device {
     /// Transform: `out[i] = x[i]`, for every element of a [source](crate::source). For an [`NdView`](crate::NdView),
     /// `out` has its elements in row-major order. For the first elements [by a count](Source::take), the call waits for the count.
     ///
-    /// One pass: reads each array of the source once, and writes n elements. The bits are the same on every device.
-    /// Exceptions are a user's [`Map`](crate::op::Map), and the bits of a NaN that a cast to `f16` returns.
+    /// If the elements are tuples, such as those of a [`zip`](Source::zip), each component goes to a result of its own:
+    /// `(a[i], b[i]) = x[i]`. So several expressions over the same arrays take one launch.
+    ///
+    /// One pass: reads each array of the source once, and writes n elements to each result. An array that is read at other
+    /// indices than i, as by [`reversed`](Source::reversed), is read as often as it occurs. The bits are the same on every
+    /// device. Exceptions are a user's [`Map`](crate::op::Map), and the bits of a NaN that a cast to `f16` returns.
     ///
     /// # Errors
     ///
@@ -115,15 +255,18 @@ impl Device {
     /// assert_eq!(halves.to_vec()?, [0.5, 2.0, 4.5, 8.0]);
     /// let columns = device.transform(x.nd(&[2, 2])?.permute(&[1, 0])?)?;
     /// assert_eq!(columns.to_vec()?, [1.0, 9.0, 4.0, 16.0]);
+    /// let (half, square) = (Map::new(|x: f32| 0.5 * x, "0.5f * x"), Map::new(|x: f32| x * x, "x * x"));
+    /// let (halves, squares) = device.transform(x.map(half).zip(x.map(square)))?;
+    /// assert_eq!((halves.to_vec()?, squares.to_vec()?), (vec![0.5, 2.0, 4.5, 8.0], vec![1.0, 16.0, 81.0, 256.0]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn transform<I: Transformable>(&self, input: I) -> Result<I::Of> {
+    pub fn transform<I: Transformable<W>, W>(&self, input: I) -> Result<I::Of> {
         input.transform(self)
     }
 
-    /// [`Device::transform`] into a slice, buffer or view.
+    /// [`Device::transform`] into a slice, buffer or view. For elements that are tuples, into a tuple of these.
     ///
-    /// Waits for the result only if `output` is a host slice, or if the source has a [gather](Source::gathered).
+    /// Waits for the result only if an output is a host slice, or if the source has a [gather](Source::gathered).
     ///
     /// For the first elements [by a count](Source::take), `output` has the length of the whole source. Its elements from the
     /// count on do not change.
@@ -131,7 +274,7 @@ impl Device {
     /// # Errors
     ///
     /// Same as [`Device::transform`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the length of
-    /// `output` is not that of the source, or if `output` overlaps an input in imported OpenCL memory.
+    /// `output` is not that of the source, or if an output overlaps another argument in imported OpenCL memory.
     ///
     /// ```
     /// use oclprim::{Device, Source, source::counting};
@@ -142,7 +285,7 @@ impl Device {
     /// assert_eq!(x.to_vec()?, [0.0, 7.0, 8.0, 0.0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn transform_into<'o, I: Transformable>(&self, input: I, output: impl Into<I::Out<'o>>) -> Result<()> {
+    pub fn transform_into<'o, I: Transformable<W>, W>(&self, input: I, output: impl Into<I::Out<'o>>) -> Result<()> {
         input.transform_into(self, output.into())
     }
 }

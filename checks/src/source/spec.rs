@@ -172,7 +172,7 @@ fn third(i: u32) -> u32 {
 }
 
 /// Primitives other than sums and transforms.
-const PRIMITIVES: [&str; 15] = [
+const PRIMITIVES: [&str; 16] = [
     "scan",
     "counted",
     "statistics",
@@ -188,6 +188,7 @@ const PRIMITIVES: [&str; 15] = [
     "unique",
     "segments",
     "by key",
+    "components",
 ];
 
 /// The results of a primitive, as bits.
@@ -234,6 +235,12 @@ fn read<S: Source<Item = f32> + Copy>(device: &Device, primitive: &str, x: S) ->
         "segments" => {
             let offsets = counting(0u32).strided(2).take(n / 2 + 1);
             bits(device.reduce(x.take(n / 2 * 2).segments(offsets), Sum)?.to_vec()?)
+        }
+        "components" => {
+            let (first, second) = device.transform(x.zip(counting(0u16)))?;
+            let mut found = bits(first.to_vec()?);
+            found.extend(second.to_vec()?.into_iter().map(u64::from));
+            found
         }
         _ => {
             let keys = counting(0u32).map(Map::new(third as fn(u32) -> u32, "x / 3u")).take(n);
@@ -452,6 +459,10 @@ impl Spec for Sources {
             let plan = supported(gpu::plan(1 << 20, &structs.expect("the source has a load"), None, caps, wide));
             programs.extend(plan.map(|plan| plan.program));
             add(&mut programs, caps, floats.neighbours::<2>().map(&product), aligned, wide);
+            let several = Load::several_without_device(&zip((floats, bytes, floats.reversed())), aligned);
+            let load = several.expect("the source has a load");
+            let plan = supported(gpu::plan_several(1 << 20, &load, caps, wide));
+            programs.extend(plan.map(|plan| plan.program));
         }
         programs
     }

@@ -34,7 +34,7 @@ use crate::{
     op::{ByElement, Code, Combinable, Core, Monoid, OfEither, Operator, Scan},
     reduce::exact_groups::{self, Exact},
     runtime::Backend,
-    source::{Along, AlongOne, Axes, Held, NdCast, NdTimes, Plain, Viewed, in_memory},
+    source::{Along, AlongOne, Axes, Function, Held, Item, NdCast, NdMap, NdTimes, Plain, Viewed, in_memory},
 };
 
 /// Lanes of a chunk, and elements of a chunk of 16 rows; as in `cl/reduce_axis.cl`.
@@ -245,6 +245,27 @@ impl<T: Element, A: Axes> Reducible for Along<NdTimes<'_, T>, A> {
             return products.view()?.along(self.axes).reduce_into(device, op, level, output);
         };
         device.sum_products(of, &self.view.lines(device, self.axes.list())?, output)
+    }
+}
+
+impl<T, F, A> Reducible for Along<NdMap<'_, T, F>, A>
+where
+    T: Item + Plain,
+    F: Function<T, Output: Combinable + Plain>,
+    A: Axes,
+{
+    fn reduce<O: Core<F::Output>>(self, device: &Device, op: O, level: Determinism) -> Result<Buffer<F::Output>> {
+        self.view.mapped(device)?.view()?.along(self.axes).reduce(device, op, level)
+    }
+
+    fn reduce_into<O: Core<F::Output>>(
+        self,
+        device: &Device,
+        op: O,
+        level: Determinism,
+        output: Output<'_, F::Output>,
+    ) -> Result<()> {
+        self.view.mapped(device)?.view()?.along(self.axes).reduce_into(device, op, level, output)
     }
 }
 

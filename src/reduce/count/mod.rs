@@ -184,7 +184,7 @@ impl<S: Source<Item: Element>> Countable for S {
 }
 
 /// 1 for each element that meets the condition, 0 for the others.
-fn meets<S: Source<Item: Element>, C: Condition<S::Item>, R: Element<Acc = R>>(
+pub(crate) fn meets<S: Source<Item: Element>, C: Condition<S::Item>, R: Element<Acc = R>>(
     source: S,
     what: &C,
 ) -> impl Source<Item = R> {

@@ -318,7 +318,27 @@ enum Memory<'a, H> {
 pub(crate) type AnyInput<'a> = AnyArgument<'a, &'a [u8]>;
 pub(crate) type AnyOutput<'a> = AnyArgument<'a, &'a mut [u8]>;
 
+/// The identity of memory that an argument borrows: equal for arguments of the same elements.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Identity {
+    on_host: bool,
+    address: usize,
+    offset: usize,
+    len: usize,
+}
+
 impl AnyInput<'_> {
+    /// The identity of the memory; `None` if there are no elements.
+    pub(crate) fn identity(&self) -> Option<Identity> {
+        let identity = match self.memory {
+            Memory::Host(data) => Identity { on_host: true, address: data.as_ptr().addr(), offset: 0, len: data.len() },
+            Memory::Device { buffer, offset, len } => {
+                Identity { on_host: false, address: std::ptr::from_ref(buffer).addr(), offset, len }
+            }
+        };
+        (identity.len > 0).then_some(identity)
+    }
+
     /// As [`Input::cl`].
     pub(crate) fn cl(self, device: &ClDevice) -> Result<ClInput> {
         match self.memory {

@@ -12,7 +12,7 @@ use std::{fmt, ops::RangeBounds};
 
 use bytemuck::Pod;
 
-pub(crate) use argument::{AnyInput, AnyOutput};
+pub(crate) use argument::{AnyInput, AnyOutput, Identity};
 pub use argument::{Input, Output};
 use mapped::Mappings;
 pub use mapped::{MapMut, MapRef};

@@ -11,7 +11,7 @@ use crate::{
     tuning::{self, Primitive, Tuned},
 };
 
-const TEXT: &str = include_str!("../../../cl/scan_by.cl");
+const TEXT: &str = kernel_text!("scan_by.cl");
 
 /// The operation and its type. The size, the initial value and whether the scan is inclusive are arguments of its kernels.
 #[derive(Clone, Debug)]

@@ -10,6 +10,8 @@
 
 use std::ops::Range;
 
+use bytemuck::Pod;
+
 use super::{Selectable, cpu, gpu};
 use crate::runtime::apart;
 use crate::{
@@ -34,7 +36,8 @@ impl Device {
     ///
     /// With [`UnstableTail`](crate::op::UnstableTail), the other elements are in reversed order. On GPUs this is
     /// faster, since the input is read once. [Values with flags](crate::Source::flagged) have two parts, each in its
-    /// order.
+    /// order. [Segments](crate::Source::segments) are partitioned separately, and the call returns a buffer of the lengths
+    /// of their first parts: see [`segmented`](super::segmented).
     ///
     /// # Errors
     ///
@@ -51,23 +54,31 @@ impl Device {
     /// assert_eq!((partitioned.to_vec()?, counts), (vec![-1, 3, 4, 0, 0], [1, 2]));
     /// let (partitioned, count) = device.partition([5u32, 6, 7].flagged(&[0u8, 1, 1]), NonZero)?;
     /// assert_eq!((partitioned.to_vec()?, count), (vec![6, 7, 5], 2));
+    /// let (partitioned, counts) = device.partition([3, -1, 4, -5].segments(&[0u32, 2, 4]), &negative)?;
+    /// assert_eq!((partitioned.to_vec()?, counts.to_vec()?), (vec![-1, 3, -5, 4], vec![1, 1]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn partition<I: Selectable<C>, C: Condition<I::Tested, Use: ForPartitions>>(
         &self,
         input: I,
         what: C,
-    ) -> Result<(Buffer<I::Item>, C::Counts)> {
-        let (mut output, mut counts) = (self.uninit(input.elements()?)?, [0u64; 2]);
-        let n = input.partitioned(self)?;
-        let outputs = (Output::from(&mut output), Output::from(&mut counts[..C::Counts::PARTS - 1]));
-        input.partition_into(self, &what, outputs)?;
-        output.truncate(n);
-        Ok((output, C::Counts::of(&counts)))
+    ) -> Result<I::Partitioned<C::Counts>> {
+        input.partition(self, &what)
+    }
+
+    /// A buffer for `n` elements and the lengths of parts, which `partition` writes.
+    pub(super) fn parts<T: Pod, N: Counts>(
+        &self,
+        n: usize,
+        partition: impl FnOnce((Output<'_, T>, Output<'_, u64>)) -> Result<()>,
+    ) -> Result<(Buffer<T>, N)> {
+        let (mut output, mut counts) = (self.uninit(n)?, [0u64; 2]);
+        partition((Output::from(&mut output), Output::from(&mut counts[..N::PARTS - 1])))?;
+        Ok((output, N::of(&counts)))
     }
 
     /// [`Device::partition`] into a slice, buffer or view of the same length. `counts` has the lengths of all parts but the
-    /// last.
+    /// last. For segments it has the length of the first part of each.
     ///
     /// Waits for the result only if an output is a host slice, or if an input has a [gather](crate::Source::gathered).
     /// For the first elements [by a count](crate::Source::take), the output has the length of the whole source. Its
@@ -76,7 +87,8 @@ impl Device {
     /// # Errors
     ///
     /// Same as [`Device::partition`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths differ,
-    /// if `counts` does not have one element (two for three parts), or if arguments overlap in imported OpenCL memory.
+    /// if `counts` does not have one element (two for three parts, one for each segment), or if arguments overlap in
+    /// imported OpenCL memory.
     ///
     /// ```
     /// use oclprim::{Device, op::Map};

@@ -21,8 +21,8 @@ use crate::{
     source::{ByKey, PairOutput, Sequence, finite},
 };
 
-/// An input of [`Device::unique`]: a [`Source`], its first elements [by a count](Source::take), or [values by
-/// key](Source::by_key), which are plain data of any size.
+/// An input of [`Device::unique`]: a [`Source`], its first elements [by a count](Source::take),
+/// [segments](Source::segments) of a source, or [values by key](Source::by_key), which are plain data of any size.
 ///
 /// The crate alone implements this trait.
 ///
@@ -37,11 +37,13 @@ use crate::{
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no runs of equal elements",
-    label = "expected a source, or values by key: `values.by_key(&keys)`",
-    note = "a `Vec`, an array or a `Buffer` is passed by reference"
+    label = "expected a source, segments of one: `x.segments(&offsets)`, or values by key: `values.by_key(&keys)`",
+    note = "a `Vec`, an array or a `Buffer` is passed by reference",
+    note = "lines of a view would keep different numbers of elements: write \
+            `x.segments(counting(0u64).strided(length).take(lines + 1))`"
 )]
 pub trait Distinct: Sized {
-    /// A buffer of elements, or one of keys and one of values.
+    /// A buffer of elements, or one of keys and one of values; for segments also one of their offsets in it.
     type Found;
     /// The output of elements, or those of keys and of values.
     type Out<'o>;
@@ -92,11 +94,13 @@ impl<S: Source<Item: Pod>, K: Source<Item: Element>> Distinct for ByKey<S, K> {
 /// [`select::runs`](crate::select::runs).
 impl Device {
     /// The first element of each run of equal elements. For values [by key](Source::by_key), the first key of each run of
-    /// equal keys, and its value.
+    /// equal keys, and its value. In [segments](Source::segments), runs end where a segment ends, and the call also
+    /// returns the offsets of the segments among these elements: see [`segmented`](super::segmented).
     ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the numbers of keys and values differ.
+    /// The same error if there are no offsets, or if an offset is beyond the next one or beyond the input.
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if values have no bytes or more than 64 KiB.
     ///
     /// ```
@@ -106,6 +110,8 @@ impl Device {
     /// let values = [[0u32, 1], [2, 3], [4, 5], [6, 7]];
     /// let (keys, values) = oclprim::Device::best()?.unique(values.by_key(&[3u8, 3, 1, 3]))?;
     /// assert_eq!((keys.to_vec()?, values.to_vec()?), (vec![3, 1, 3], vec![[0, 1], [4, 5], [6, 7]]));
+    /// let (found, offsets) = oclprim::Device::best()?.unique([4u8, 4, 4, 7].segments(&[0u32, 2, 4]))?;
+    /// assert_eq!((found.to_vec()?, offsets.to_vec()?), (vec![4, 4, 7], vec![0, 1, 3]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn unique<I: Distinct>(&self, input: I) -> Result<I::Found> {
@@ -113,13 +119,15 @@ impl Device {
     }
 
     /// [`Device::unique`] into a slice, buffer or view, which may be too short. For values by key, the output is a pair
-    /// of these, of one length. The number of runs goes to the single element of `count`.
+    /// of these, of one length. The number of runs goes to the single element of `count`. For segments, `count` has as
+    /// many elements as there are offsets, and receives the new offsets. The offsets are not checked, as in
+    /// [`Device::select_into`].
     ///
     /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered).
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `count` does not have exactly one element, or if
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `count` has another length, or if
     /// arguments overlap in imported OpenCL memory. The same error if `count` is a host slice and `output` is too
     /// short.
     ///

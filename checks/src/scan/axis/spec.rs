@@ -133,7 +133,7 @@ where
         Ok(run(device, buffer.view(at..)?.with_layout(layout)?, axis, kind, out)?)
     })?;
     let want = if device.is_cpu() {
-        by_lines(op, &NdView::new(&all[at..], layout)?.to_vec()?, &Shape::of(shape, axis)?, kind)
+        by_lines(op, &NdView::new(&all[at..], layout)?.to_vec()?, &Shape::of(shape, &[axis]).expect("one axis"), kind)
     } else {
         let cpu = Device::cpu();
         let (all, mut want) = (cpu.upload(&all)?, cpu.zeroed(layout.len())?);
