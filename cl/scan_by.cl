@@ -38,7 +38,7 @@ static inline T op_identity(void) { return 0; }
 #define SEGMENTED 1
 #endif
 
-// PoCL 3.1 miscompiles barriers in functions that it calls.
+// PoCL 3.1 miscompiles barriers in functions that are not inlined.
 #define INLINED static inline __attribute__((always_inline))
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)

@@ -95,7 +95,7 @@ INLINED void find_bounds(
     Bounds* bounds, const SHARED WORD* sample, ulong need, ulong len, SHARED uint* counts, SHARED ulong* found,
     SHARED ulong2* sums, SHARED ulong2* totals)
 {
-    const float middle = (float)need / (float)len * SAMPLE;
+    const float middle = (float)need / (float)max(len, 1ul) * SAMPLE;
     const float off = 5 * sqrt(middle * max(0.0f, 1 - middle / SAMPLE)) + 8;
     const float first = floor(middle - off), last = ceil(middle + off);
     const bool has_low = first >= 1, has_high = last <= SAMPLE;

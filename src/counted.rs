@@ -54,7 +54,7 @@ impl<'c> Count<'c> {
         }
     }
 
-    fn expect_one(self) -> Result<Self> {
+    pub(crate) fn expect_one(self) -> Result<Self> {
         match self {
             Self::U32(count) if count.len() != 1 => Err(no_count(count.len())),
             Self::U64(count) if count.len() != 1 => Err(no_count(count.len())),

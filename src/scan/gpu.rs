@@ -6,7 +6,7 @@ use bytemuck::Pod;
 
 use super::{Scan, cpu};
 use crate::{
-    Element, ElementType, Result, Scratch,
+    Element, ElementType, Error, Result, Scratch,
     counted::{self, ClCount, Count, arriving, length, with_length},
     lookback::{SPINS, TICKET_BYTES, levels},
     op::{Code, Monoid, Op, monoid},
@@ -365,7 +365,8 @@ pub(crate) fn scan(
     if n == 0 {
         return start.fill(device, out);
     }
-    let counted = count.and_then(|count| operation.of_count(count));
+    let takes_none = || Error::unsupported("a scan of segments or structs takes no count");
+    let counted = count.map(|count| operation.of_count(count).ok_or_else(takes_none)).transpose()?;
     let operation = counted.as_ref().map_or(operation, |form| form);
     let caps = device.capabilities_for(Primitive::Scan, operation.size(), n)?;
     let aligned = |place: &ClInput| ends_or_starts_aligned(operation, place);

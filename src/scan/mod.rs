@@ -204,7 +204,7 @@ impl<S: Source<Item: Combinable + Pod>> Visit<S::Item> for Whole<'_, S> {
     }
 }
 
-/// The scan of elements in memory by a user-defined operator. Structs have no count.
+/// The scan of elements in memory by a user-defined operator.
 struct ByUser<'a, T: Pod, F> {
     device: &'a Device,
     input: Input<'a, T>,
@@ -226,6 +226,9 @@ impl<T: Pod + Send + Sync, F: Fn(T, T) -> T + Sync> ByType<T> for ByUser<'_, T, 
     }
 
     fn structs(self) -> Result<()> {
+        if self.count.is_some() {
+            return Err(Error::unsupported("a scan of structs takes no count"));
+        }
         self.device.scan_structs(self.op, self.input, None, self.usage, self.output)
     }
 }

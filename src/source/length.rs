@@ -185,7 +185,8 @@ impl<S: Source> Sequence for Counted<'_, S> {
         if device.is_cpu() {
             return Ok((self.source.erased().first(self.len_on(device)?, device)?, None));
         }
-        Ok((self.source.erased().held_counted(device, self.count)?, Some(self.count)))
+        let count = self.count.expect_one()?;
+        Ok((self.source.erased().held_counted(device, count)?, Some(count)))
     }
 
     fn values_on<'a, V: Source<Item: Pod>>(&self, values: &'a V, device: &Device) -> Result<Held<'a, V::Item>> {

@@ -52,7 +52,7 @@ impl Struct {
     fn opaque<T>() -> Result<Self> {
         let size = size_of::<T>();
         if size == 0 {
-            return Err(Error::unsupported("a device computes no elements without bytes"));
+            return Err(Error::unsupported("a device computes no elements of 0 bytes"));
         }
         let unit = align_of::<T>().min(8);
         let (count, name) = (size / unit, format!("source_bytes_{unit}_{size}"));

@@ -291,7 +291,8 @@ impl Device {
     /// device. For [runs of keys](Source::by_key), `output` is a tuple as in
     /// [`select::by_key::groups`](crate::select::by_key::groups).
     ///
-    /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered).
+    /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered) or a
+    /// [count](Source::take).
     ///
     /// Does not check the offsets of segments; [`Device::check_segments`] does. With invalid offsets, results are
     /// unspecified. Reads and writes stay in bounds for any offsets.
