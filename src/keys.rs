@@ -64,7 +64,8 @@ impl sealed::Sealed for i128 {
     message = "`{Self}` is not a type of sort keys",
     label = "expected an integer type, `f16`, `bf16`, `f32` or `f64`",
     note = "use `u8` for `bool`, `u64` for `usize`, and `i64` for `isize`",
-    note = "for other plain types, call `Device::sort` with an `op::Less::of_struct`"
+    note = "for structs by a field, sort the field with the structs as values: `x.map(map!(|p: Particle| p.cell)).with(&x)`",
+    note = "for other orders of plain types, write `#[order]`, or call `Device::sort` with an `op::Less::of_struct`"
 )]
 pub trait Key: Pod + Send + Sync + sealed::Sealed {}
 #[diagnostic::do_not_recommend]

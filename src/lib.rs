@@ -126,6 +126,12 @@
 //! `oclprim warm`: several processes build the kernels and fill the cache folder. A machine image can contain that
 //! folder.
 //!
+//! # Builds without optimisation
+//!
+//! Cargo's profile `dev` does not optimise, and on the CPU backend calls then take about ten times as long. Put
+//! `opt-level = 1` below `[profile.dev]` in your `Cargo.toml`. An option for `oclprim` alone has less effect, because
+//! generic functions are compiled in the crate that calls them. Kernels of OpenCL devices do not depend on the profile.
+//!
 //! # Files
 //!
 //! The crate keeps built programs and self-test results in the folder that the environment variable `OCLPRIM_CACHE_DIR`
@@ -239,6 +245,9 @@ pub use num_complex::Complex;
 /// The struct must be `#[repr(C)]`, and must derive `Pod` and `Zeroable` of the crate `bytemuck`. Its fields are `i8`
 /// to `i64`, `u8` to `u64`, `f32`, `f64`, other such structs, and arrays of these. A kernel does not build if the size
 /// or an offset differs on the device.
+///
+/// `Pod` allows no padding between fields or after them. Put large fields first, and fill what is left with a field of
+/// your own: `sum: f64, count: u32, padding: u32`.
 ///
 /// ```
 /// use bytemuck::{Pod, Zeroable};

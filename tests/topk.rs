@@ -323,11 +323,11 @@ fn top_k_of_groups_equals_that_of_each_group() {
             );
         }
         let few = device.top_k(there.segments(&offsets), Top::largest(5)).unwrap_err();
-        assert_eq!(few.to_string(), "4 keys are fewer than the 5 largest to select", "{name}");
+        assert_eq!(few.to_string(), "group 1: 4 keys are fewer than the 5 largest to select", "{name}");
         // Four segments of 2^62 keys would have 2^64.
         let many = device.top_k(there.segments(&offsets), Top::largest(1 << 62)).unwrap_err();
         assert!(
-            many.to_string().starts_with("4 keys are fewer than the 4611686018427387904 largest"),
+            many.to_string().starts_with("group 1: 4 keys are fewer than the 4611686018427387904 largest"),
             "{name}: {many}"
         );
         let twice = device.top_k(there.segments(&offsets), Top::largest(1).in_rows(3)).unwrap_err();

@@ -33,7 +33,8 @@ use crate::{
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an order of `{T}`",
     label = "expected an `Order`, an `op::Less`, or a reference to one",
-    note = "for a closure, make an order with `op::Less::new(name, closure, expression)`",
+    note = "for a function of the user, write `#[order]`, with the feature `macros`, or make an order with \
+            `op::Less::new(name, closure, expression)`",
     note = "an `Order` compares element types; for `bool` use `u8`, for `usize` use `u64`, and for a struct make an \
             `op::Less::of_struct`"
 )]

@@ -339,6 +339,21 @@ pub trait Source: Sized + Sync {
     /// assert_eq!(device.scan(x.segments(&[0u32, 2, 2, 5]), Sum)?.to_vec()?, [1.0, 3.0, 3.0, 7.0, 12.0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
+    ///
+    /// A result for each segment becomes one for each element by a gather, like `repeat` of NumPy. The segment of element
+    /// i is the number of ends that are at most i.
+    ///
+    /// ```
+    /// use oclprim::{Bound, Buffer, Device, Order, Source, op::Sum};
+    ///
+    /// let device = Device::best()?;
+    /// let (x, offsets) = ([1.0f32, 2.0, 3.0, 4.0, 5.0], device.upload(&[0u32, 2, 2, 5])?);
+    /// let sums = device.reduce(x.segments(&offsets), Sum)?;
+    /// let (ends, places) = (offsets.view(1..)?, device.iota(5, 0u32, 1)?);
+    /// let segments: Buffer<u32> = device.search(ends, &places, Bound::Upper, Order::ascending())?;
+    /// assert_eq!(device.transform(sums.gathered(&segments))?.to_vec()?, [3.0, 3.0, 12.0, 12.0, 12.0]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
     fn segments<O: Source<Item: Offset>>(self, offsets: O) -> Segments<Self, O> {
         Segments { source: self, offsets }
     }

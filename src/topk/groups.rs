@@ -5,11 +5,12 @@
 //!
 //! [`x.segments(&offsets)`](crate::Source::segments) takes the k keys of each segment: a
 //! [sort of the segments](crate::sort::segmented), then a gather of the first k indices of each. The call waits, since it
-//! checks that each segment has k keys.
+//! checks that each segment has k keys. If some are shorter, call [`Device::argsort`] of the segments: the keys of
+//! segment s are then in order from `offsets[s]` on.
 
 use super::{Places, Rankable, Top};
 use crate::{
-    Buffer, Device, Input, Key, Offset, Order, Output, Result, Scratch, Source,
+    Buffer, Device, Error, Extreme, Input, Key, Offset, Order, Output, Result, Scratch, Source,
     op::{CapturingMap, Map, Min},
     segments::segments,
     sort::expect_indices,
@@ -78,7 +79,11 @@ impl<S: Source<Item: crate::Element + Key>, O: Source<Item: Offset>> Segments<S,
         }
         let offsets = device.transform(offsets.input().cast::<u64>())?;
         let length = Map::new(|(a, b): (u64, u64)| b.wrapping_sub(a), "b - a");
-        top.shape(device.reduce(offsets.neighbours::<2>().map(length), Min)? as usize)?;
+        let lengths = || offsets.neighbours::<2>().map(&length);
+        if device.reduce(lengths(), Min)? < top.k as u64 {
+            let Extreme { index, value } = device.arg_min(lengths())?;
+            return Err(Error::invalid(format!("group {index}: {}", top.too_few(value as usize))));
+        }
         let order = if top.largest { Order::descending() } else { Order::ascending() };
         let order = if top.total { order.total_order() } else { order };
         let sorted: Buffer<u64> = device.argsort(keys.segments(&offsets), order)?;

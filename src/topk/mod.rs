@@ -150,10 +150,15 @@ impl Top {
             return Err(Error::invalid(format!("{n} keys are not a whole number of rows of {len}")));
         }
         if self.k > len {
-            let which = if self.largest { "largest" } else { "smallest" };
-            return Err(Error::invalid(format!("{len} keys are fewer than the {} {which} to select", self.k)));
+            return Err(Error::invalid(self.too_few(len)));
         }
         Ok((n.checked_div(len).unwrap_or(0), len))
+    }
+
+    /// The message for fewer than k keys.
+    fn too_few(&self, len: usize) -> String {
+        let which = if self.largest { "largest" } else { "smallest" };
+        format!("{len} keys are fewer than the {} {which} to select", self.k)
     }
 
     /// Returns an error for rows: they are those of a source, not of groups or of its first elements by a count.
@@ -309,13 +314,14 @@ impl Device {
     /// indices are selected.
     ///
     /// For [segments](Source::segments) and [lines](crate::NdView::along), returns k keys of each: [`groups`]. Results
-    /// are rows of k keys, a row for each group. For [runs of equal keys](Source::by_key), returns the keys of the
-    /// runs, then the rows. For the first elements [by a count](Source::take), the call waits for the count.
+    /// are rows of k keys, a row for each group, and each group needs k keys. Indices of segments and runs count from
+    /// the start of the whole input, those of lines from the start of the line. For [runs of equal
+    /// keys](Source::by_key), returns the keys of the runs, then the rows. For the first elements [by a count](Source::take), the call waits for the count.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are fewer than k keys, or if their number
-    /// is not a multiple of the row length. The same error for rows of the first elements by a count. The same error if
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are fewer than k keys, in all or in one
+    /// group, or if their number is not a multiple of the row length. The same error for rows of the first elements by a count. The same error if
     /// the numbers of keys and values differ, or if rows have more than 2^32 keys and indices are `u32`.
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if values have no bytes.
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold the result and the
