@@ -213,7 +213,8 @@ struct Places<'a, I: Offset> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an input of top-k",
     label = "expected a source, `keys.with(&values)`, or `keys.indexed::<u32>()`",
-    note = "a `Vec`, an array or a `Buffer` is passed by reference"
+    note = "a `Vec`, an array or a `Buffer` is passed by reference",
+    note = "for structs, pass a field: `x.map(map!(|p: Particle| p.mass))`, then the groups"
 )]
 pub trait Rankable: Sized {
     /// A buffer of keys, also one of values or indices. For runs of keys, the keys of the runs, then these buffers.

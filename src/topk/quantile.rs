@@ -204,7 +204,8 @@ fractions! { [] &[f64]; [] &Vec<f64>; [N] &[f64; N]; }
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no quantiles",
     label = "expected a source, or groups of one: `x.segments(&offsets)`, `x.by_key(&keys)`, `view.along(axes)`",
-    note = "a `Vec`, an array or a `Buffer` is passed by reference"
+    note = "a `Vec`, an array or a `Buffer` is passed by reference",
+    note = "for structs, pass a field: `x.map(map!(|p: Particle| p.mass))`, then the groups"
 )]
 pub trait Divisible: Grouped<Item: Element> {
     /// The quantiles: numbers on the host, or a buffer with those of each group; by key, the keys and the buffer.

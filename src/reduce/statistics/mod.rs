@@ -191,7 +191,8 @@ pub(super) fn of_nothing(what: &str) -> Error {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no mean",
     label = "expected a source, or groups of one: `x.segments(&offsets)`, `x.by_key(&keys)`, `view.along(axes)`",
-    note = "a `Vec`, an array or a `Buffer` is passed by reference"
+    note = "a `Vec`, an array or a `Buffer` is passed by reference",
+    note = "for structs, pass a field: `x.map(map!(|p: Particle| p.mass))`, then the groups"
 )]
 pub trait Measurable: Grouped<Item: Element> {
     /// A number, or one for each group; by key, the keys and the numbers.
