@@ -3,8 +3,8 @@
 mod common;
 
 use oclprim::{
-    Accumulate, Bins, Buffer, Device, Element, ErrorKind, Interpolation, Moments, Order, Source, Statistics,
-    StatisticsRecord, Top,
+    Accumulate, Bins, Buffer, Device, Element, ErrorKind, Interpolation, Moments, MomentsRecord, Order, Source,
+    Statistics, StatisticsRecord, Top,
     internals::data::{Data, Rng},
 };
 
@@ -459,6 +459,57 @@ fn float_keys_compare_as_in_sorts() {
         let halves = oclprim::op::Map::new(|x: u32| x / 2, "x / 2");
         let sums = device.mean(x.reversed().by_key(doubled.map(halves))).unwrap();
         assert_eq!((sums.0.to_vec().unwrap(), sums.1), (vec![2, 4, 1], vec![14.0 / 3.0, 5.0, 3.0]), "{name}");
+    }
+}
+
+/// A call with an output for keys, and one for their number.
+type Call<'a> = &'a mut dyn FnMut(&mut Buffer<u8>, &mut Buffer<u64>) -> oclprim::Result<()>;
+
+#[test]
+fn results_of_a_wrong_length_are_errors_and_nothing_is_written() {
+    let (x, keys, bins) = ([1.0f32, 2.0, 3.0], [1u8, 2, 3], Bins::even(0.0, 4.0, 2).unwrap());
+    let (zeros, lower) = ([0u64; 9], Interpolation::Lower);
+    for (name, device) in devices() {
+        let (mut keys_out, mut count) = (device.zeroed::<u8>(3).unwrap(), device.zeroed::<u64>(1).unwrap());
+        let mut refused = |text: &str, call: Call<'_>| {
+            assert_eq!(call(&mut keys_out, &mut count).unwrap_err().to_string(), text, "{name}");
+            assert_eq!((keys_out.to_vec().unwrap(), count.to_vec().unwrap()), (vec![0; 3], vec![0]), "{name}: {text}");
+        };
+        let mut moments = device.zeroed::<MomentsRecord<f32>>(2).unwrap();
+        refused("moments by key needs an output of 3 elements, got 2", &mut |keys_out, count| {
+            device.moments_into(x.by_key(&keys), (keys_out, &mut moments, count))
+        });
+        let mut records = device.zeroed::<StatisticsRecord<f32>>(2).unwrap();
+        refused("statistics by key needs an output of 3 elements, got 2", &mut |keys_out, count| {
+            device.statistics_into(x.by_key(&keys), (keys_out, &mut records, count))
+        });
+        refused("a selection of quantiles needs an output of 6 elements, got 2", &mut |keys_out, count| {
+            device.quantile_into(x.by_key(&keys), &[0.5, 1.0], lower, (keys_out, &mut [0.0; 2], count))
+        });
+        refused("quantiles are from 0 to 1, not 2", &mut |keys_out, count| {
+            device.quantile_into(x.by_key(&keys), &[2.0], lower, (keys_out, &mut [0.0; 3], count))
+        });
+        for (bin_counts, outside, text) in [
+            (2, 9, "histogram by key of samples in the bins needs an output of 6 elements, got 2"),
+            (6, 8, "histogram by key of samples outside the bins needs an output of 9 elements, got 8"),
+        ] {
+            let (mut counts, mut others) = (zeros, zeros);
+            refused(text, &mut |keys_out, count| {
+                let to = (keys_out, &mut counts[..bin_counts], count);
+                device.histogram_into(x.by_key(&keys), &bins, to, &mut others[..outside], Accumulate::Add)
+            });
+            let (mut sums, mut others) = ([0.0f32; 6], [0.0; 9]);
+            refused(text, &mut |keys_out, count| {
+                let to = (keys_out, &mut sums[..bin_counts], count);
+                let input = x.by_key(&keys).weighted(&[1.0f32; 3]);
+                device.histogram_into(input, &bins, to, &mut others[..outside], Accumulate::Add)
+            });
+            assert_eq!((counts, sums), (zeros, [0.0; 6]), "{name}");
+        }
+        refused("3 samples need as many weights, got 2", &mut |keys_out, count| {
+            let (input, to) = (x.by_key(&keys).weighted(&[1.0f32; 2]), (keys_out, &mut [0.0; 6], count));
+            device.histogram_into(input, &bins, to, &mut [0.0; 9], Accumulate::Add)
+        });
     }
 }
 

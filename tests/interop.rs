@@ -12,10 +12,11 @@ use std::{
 };
 
 use oclprim::{
-    Accumulate, Bins, Buffer, Device, ErrorKind, Matrices, MomentsRecord, NdView, Source, StatisticsRecord, Top,
+    Accumulate, Bins, Buffer, Device, ErrorKind, Input, Interpolation, Matrices, MomentsRecord, NdView, Order, Source,
+    StatisticsRecord, Top,
     interop::{self, ocl},
-    op::{Map, Max, NonZero, Operator, Sum},
-    source::constant,
+    op::{Combinable, Map, Max, NonZero, Operator, Sum},
+    source::{KeyedOutput, PairOutput, constant},
 };
 
 /// Runs one test at a time, because Oclgrind mixes up two simultaneous commands.
@@ -515,6 +516,117 @@ fn results_that_overlap_inputs_or_each_other_are_refused() {
             let text = format!("bytes 20..{} and 0..24", 20 + 4 * ranks);
             overlap(device.nth_element_into(six, &[3; 17][..ranks], out), &text);
         }
+        assert_eq!(a.to_vec().unwrap(), data, "{device:?}");
+    }
+}
+
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct Pair {
+    a: u32,
+    b: u32,
+}
+impl Combinable for Pair {}
+
+fn sum_of_pairs() -> Operator<Pair, impl Fn(Pair, Pair) -> Pair + Copy + Send + Sync> {
+    Operator::of_struct(
+        "sum_of_pairs",
+        "Pair",
+        "typedef struct { uint a, b; } Pair;",
+        Pair { a: 0, b: 0 },
+        |x: Pair, y: Pair| Pair { a: x.a.wrapping_add(y.a), b: x.b.wrapping_add(y.b) },
+        "(Pair){ a.a + b.a, a.b + b.b }",
+    )
+}
+
+/// Calls of several launches refuse overlaps before the first one.
+#[test]
+fn results_of_groups_that_overlap_inputs_or_each_other_are_refused() {
+    let _alone = alone();
+    for user in users() {
+        let device = user.open();
+        let data: Vec<u32> = (0..6000).collect();
+        let theirs = user.upload(&data);
+        let (a, mut b, mut words) =
+            (whole::<u32>(&device, &theirs), whole::<u32>(&device, &theirs), whole::<u64>(&device, &theirs));
+        let (mut c, six, other) = (whole::<u32>(&device, &theirs), a.view(..6).unwrap(), [1u32; 6]);
+        let mut records = whole::<StatisticsRecord<u32>>(&device, &theirs);
+        let mut moments = whole::<MomentsRecord<u32>>(&device, &theirs);
+        let mut figures = whole::<f64>(&device, &theirs);
+        let (mut keys, mut many, mut count) = ([0u32; 6], [0u64; 60], [0u64]);
+
+        let to = (&mut keys, moments.view_mut(..6).unwrap(), &mut count);
+        let size = 6 * size_of::<MomentsRecord<u32>>();
+        overlap(device.moments_into(six.by_key(&other), to), &format!("bytes 0..{size} and 0..24"));
+        let to = (b.view_mut(..6).unwrap(), moments.view_mut(..6).unwrap(), &mut count);
+        overlap(device.moments_into(other.by_key(&other), to), &format!("bytes 0..24 and 0..{size}"));
+        let to = (&mut keys, records.view_mut(..6).unwrap(), &mut count);
+        overlap(device.statistics_into(other.by_key(six), to), "bytes 0..576 and 0..24");
+        let to = (&mut keys, figures.view_mut(1..7).unwrap(), &mut count);
+        let lower = Interpolation::Lower;
+        overlap(device.quantile_into(six.by_key(&other), &[0.5], lower, to), "bytes 8..56 and 0..24");
+
+        let (bins, write) = (Bins::ids(10).unwrap(), Accumulate::Overwrite);
+        let to = (&mut keys, b.view_mut(3..63).unwrap(), &mut count);
+        let counted = device.histogram_into(six.by_key(&other), &bins, to, &mut many[..18], write);
+        overlap(counted, "bytes 12..252 and 0..24");
+        let (to, outside) = ((&mut keys, b.view_mut(..60).unwrap(), &mut count), words.view_mut(4..22).unwrap());
+        let counted = device.histogram_into(other.by_key(&other), &bins, to, outside, write);
+        overlap(counted, "bytes 0..240 and 32..176");
+        let (to, outside) = ((&mut keys, words.view_mut(2..62).unwrap(), &mut count), &mut many[..18]);
+        overlap(
+            device.histogram_into(other.by_key(&other).weighted(six), &bins, to, outside, write),
+            "bytes 16..496 and 0..24",
+        );
+
+        let top = Top::largest(1);
+        let to = (b.view_mut(3..9).unwrap(), &mut [0u32; 6], &mut count);
+        overlap(device.top_k_into(six.by_key(&other), top, to), "bytes 12..36 and 0..24");
+        let pairs = PairOutput::from((b.view_mut(10..16).unwrap(), words.view_mut(6..12).unwrap()));
+        let chosen = device.top_k_into(other.by_key(&other).indexed::<u64>(), top, (&mut keys, pairs, &mut count));
+        overlap(chosen, "bytes 40..64 and 48..96");
+        let order = Order::ascending;
+        let sorted = device.sort_into(other.by_key(six), order(), b.view_mut(3..9).unwrap());
+        overlap(sorted, "bytes 12..36 and 0..24");
+        let to = (b.view_mut(..6).unwrap(), c.view_mut(5..11).unwrap());
+        overlap(device.sort_into(other.by_key(&other).with(&other), order(), to), "bytes 0..24 and 20..44");
+
+        let (pairs, mut out, op) = (whole::<Pair>(&device, &theirs), whole::<Pair>(&device, &theirs), &sum_of_pairs());
+        let of = pairs.view(..6).unwrap();
+        let to = KeyedOutput::from((b.view_mut(..6).unwrap(), out.view_mut(1..7).unwrap(), &mut count));
+        overlap(device.reduce_into([Pair { a: 1, b: 2 }; 6].by_key(&other), op, to), "bytes 0..24 and 8..56");
+        let mut sums = [Pair { a: 0, b: 0 }; 6];
+        let to = KeyedOutput::from((b.view_mut(4..10).unwrap(), &mut sums, &mut count));
+        overlap(device.reduce_into(of.by_key(&other), op, to), "bytes 16..40 and 0..48");
+        let sums = device.reduce_into(of.segments(&[0u32, 2, 6]), op, out.view_mut(2..4).unwrap());
+        overlap(sums, "bytes 16..32 and 0..48");
+        let view = pairs.nd(&[60, 50]).unwrap();
+        let sums = device.reduce_into(view.along(1), op, out.view_mut(..60).unwrap());
+        overlap(sums, "bytes 0..480 and 0..24000");
+        overlap(device.scan_into(view.along(0), op, &mut out), "bytes 0..24000 and 0..24000");
+        let view = a.nd(&[3000, 2]).unwrap();
+        overlap(device.scan_into(view.along(0), Sum, &mut b), "bytes 0..24000 and 0..24000");
+
+        let ends = [0u32, 2, 6];
+        let to = records.view_mut(..2).unwrap();
+        overlap(device.statistics_into(six.segments(&ends), to), "bytes 0..192 and 0..24");
+        let to = figures.view_mut(..2).unwrap();
+        overlap(device.quantile_into(six.segments(&ends), &[0.5], lower, to), "bytes 0..16 and 0..24");
+        let to = (b.view_mut(..2).unwrap(), c.view_mut(1..3).unwrap());
+        overlap(device.top_k_into(other.segments(&ends).indexed::<u32>(), top, to), "bytes 0..8 and 4..12");
+        let to = (b.view_mut(2..8).unwrap(), &mut many[..6]);
+        overlap(device.select_into(other.segments(six), NonZero, to.0, to.1), "bytes 8..32 and 0..24");
+        let to = (&mut keys, words.view_mut(..3).unwrap());
+        overlap(device.select_into(six.segments(&ends), NonZero, to.0, to.1), "bytes 0..24 and 0..24");
+        let to = (b.view_mut(..6).unwrap(), words.view_mut(2..5).unwrap());
+        overlap(device.unique_into(other.segments(&ends), to.0, to.1), "bytes 0..24 and 16..40");
+        let to = (&mut keys, words.view_mut(2..7).unwrap());
+        overlap(device.partition_into(other.segments(six), NonZero, to.0, to.1), "bytes 16..56 and 0..24");
+        let to = (b.view_mut(..6).unwrap(), words.view_mut(2..4).unwrap());
+        overlap(device.partition_into(other.segments(&ends), NonZero, to.0, to.1), "bytes 0..24 and 16..32");
+        let line = Input::from(&other).nd(&[3, 2]).unwrap();
+        let to = (b.view_mut(..6).unwrap(), c.view_mut(5..11).unwrap());
+        overlap(device.sort_into(line.along(0).with(line), order(), to), "bytes 0..24 and 20..44");
         assert_eq!(a.to_vec().unwrap(), data, "{device:?}");
     }
 }

@@ -4,7 +4,7 @@ use std::ops::RangeBounds;
 
 use bytemuck::Pod;
 
-use crate::{Buffer, Error, Input, Layout, Output, PinnedVec, Result, View, ViewMut, memory};
+use crate::{Buffer, Error, Input, Layout, Output, PinnedVec, Result, View, ViewMut, memory, runtime::Extent};
 
 /// An N-dimensional array for reading: a host slice, a buffer or a view, with the [`Layout`] of its elements.
 ///
@@ -365,6 +365,11 @@ impl<'a, T: Pod> NdView<'a, T> {
     pub(crate) fn parts(&self) -> (Input<'a, T>, Layout) {
         let (start, len, layout) = crop(&self.layout);
         (self.input.part(start, len), layout)
+    }
+
+    /// The bytes from the first element to the last.
+    pub(crate) fn extent(&self) -> Extent {
+        self.parts().0.extent()
     }
 
     /// The whole input, which the layout's offsets refer to.

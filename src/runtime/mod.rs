@@ -16,7 +16,9 @@ pub(crate) mod opencl;
 mod prepare;
 mod program;
 
-pub(crate) use buffer::{AnyInput, AnyOutput, Arriving, ClInput, ClOutput, Identity, Scratch, apart, on_device};
+pub(crate) use buffer::{
+    AnyInput, AnyOutput, Arriving, ClInput, ClOutput, Extent, Identity, Scratch, apart, extents_apart, on_device,
+};
 pub use buffer::{Buffer, Download, Input, MapMut, MapRef, Output, PinnedVec, Upload, View, ViewMut};
 pub use capabilities::{Capabilities, DeviceClass, RefusedSubGroup, SubGroup, SubGroupBackend};
 pub use device::{Backend, Device};

@@ -25,6 +25,7 @@ use crate::{
     element::equal,
     op::{Condition, Everywhere, Map, Sum},
     reduce::count::meets,
+    runtime::extents_apart,
     segments::segments,
     source::{Segments, finite},
 };
@@ -80,6 +81,7 @@ where
         let flags = flags.held(device)?;
         let (flags, offsets) = (flags.input(), offsets.input());
         output.expect_len(flags.len(), "a partition")?;
+        extents_apart(&[values.input().extent(), offsets.extent()], &[output.extent(), counts.extent()])?;
         device.reduce_into(flags.cast::<u64>().segments(offsets), Sum, counts)?;
         let mut sorted = device.temporary::<u8>(flags.len())?;
         let order = Order::descending().bits(0..1);
@@ -139,6 +141,7 @@ impl Device {
     ) -> Result<Buffer<u64>> {
         segments(offsets.len())?;
         bounds.expect_len(offsets.len(), "a selection in segments")?;
+        extents_apart(&[values.extent(), offsets.extent()], &[output.extent(), bounds.extent()])?;
         let (room, on_host) = (output.len(), matches!(bounds, Output::Host(_)));
         let mut count = self.temporary(1)?;
         self.move_flagged(values, flags, output, Output::from(&mut count), 1, &mut Scratch::new())?;

@@ -11,6 +11,7 @@ use super::{Argsortable, Key, Order, Sortable, expect_indices};
 use crate::{
     Buffer, Device, Element, Input, NdView, Offset, Output, Result, Source,
     op::CapturingMap,
+    runtime::extents_apart,
     source::{Along, Axes, PairOutput, Shaped, With},
 };
 
@@ -63,6 +64,8 @@ impl<V: Shaped<To: Key>, A: Axes, U: Element> Sortable<Order> for With<Along<V, 
     fn sort_into(self, device: &Device, order: &Order, to: PairOutput<'_, V::To, U>) -> Result<()> {
         let beside = self.keys.beside(self.values)?;
         to.values.expect_len(self.keys.len(), "a sort of values along axes")?;
+        let inputs = [self.keys.view.view().extent(), self.values.extent()];
+        extents_apart(&inputs, &[to.keys.extent(), to.values.extent()])?;
         sorted(&self.keys, device, to.keys, |keys, offsets, _, keys_out| {
             let (values, ..) = beside.in_memory(device)?;
             let keys = keys.segments(offsets).with(values.input());
@@ -86,6 +89,7 @@ fn sorted<V: Shaped, A: Axes, R: Pod>(
 ) -> Result<()> {
     let (elements, rows, len) = along.in_memory(device)?;
     output.expect_len(along.len(), "a sort along axes")?;
+    extents_apart(&[along.view.view().extent()], &[output.extent()])?;
     if along.len() == 0 {
         return Ok(());
     }

@@ -12,6 +12,7 @@ use super::{Places, Rankable, Top};
 use crate::{
     Buffer, Device, Error, Extreme, Input, Key, Offset, Order, Output, Result, Scratch, Source,
     op::{CapturingMap, Map, Min},
+    runtime::{Extent, extents_apart},
     segments::segments,
     sort::expect_indices,
     source::{Along, Axes, Indexed, PairOutput, Segments, Shaped, counting},
@@ -63,15 +64,18 @@ impl<V: Shaped, A: Axes, I: Offset> Rankable for Indexed<Along<V, A>, I> {
 }
 
 impl<S: Source<Item: crate::Element + Key>, O: Source<Item: Offset>> Segments<S, O> {
-    /// Calls `read` with the keys, the number of segments, and the indices of the k keys of each segment.
+    /// Calls `read` with the keys, the number of segments, and the indices of the k keys of each segment. `read` may
+    /// write to `outputs`.
     fn chosen<R>(
         &self,
         device: &Device,
         top: Top,
+        outputs: &[Extent],
         read: impl FnOnce(Input<'_, S::Item>, usize, &Buffer<u64>) -> Result<R>,
     ) -> Result<R> {
         let (top, keys, offsets) = (top.alone()?, self.source.held(device)?, self.offsets.held(device)?);
         let keys = keys.input();
+        extents_apart(&[keys.extent(), offsets.input().extent()], outputs)?;
         device.check_segments(offsets.input(), keys.len())?;
         let rows = segments(offsets.input().len())?;
         if rows == 0 || top.k == 0 {
@@ -108,11 +112,11 @@ impl<S: Source<Item: crate::Element + Key>, O: Source<Item: Offset>> Rankable fo
     type Out<'o> = Output<'o, S::Item>;
 
     fn top_k(self, device: &Device, top: Top) -> Result<Buffer<S::Item>> {
-        self.chosen(device, top, |keys, _, chosen| device.transform(keys.gathered(chosen)))
+        self.chosen(device, top, &[], |keys, _, chosen| device.transform(keys.gathered(chosen)))
     }
 
     fn top_k_into(self, device: &Device, top: Top, output: Output<'_, S::Item>) -> Result<()> {
-        self.chosen(device, top, |keys, rows, chosen| {
+        self.chosen(device, top, &[output.extent()], |keys, rows, chosen| {
             output.expect_len(rows * top.k, "a selection of keys")?;
             device.transform_into(keys.gathered(chosen), output)
         })
@@ -127,14 +131,15 @@ impl<S: Source<Item: crate::Element + Key>, O: Source<Item: Offset>, I: Offset> 
     type Out<'o> = PairOutput<'o, S::Item, I>;
 
     fn top_k(self, device: &Device, top: Top) -> Result<Self::Found> {
-        self.keys.chosen(device, top, |keys, _, chosen| {
+        self.keys.chosen(device, top, &[], |keys, _, chosen| {
             expect_indices::<I>(keys.len())?;
             Ok((device.transform(keys.gathered(chosen))?, device.transform(chosen.cast::<I>())?))
         })
     }
 
     fn top_k_into(self, device: &Device, top: Top, to: Self::Out<'_>) -> Result<()> {
-        self.keys.chosen(device, top, |keys, rows, chosen| {
+        let outputs = [to.keys.extent(), to.values.extent()];
+        self.keys.chosen(device, top, &outputs, |keys, rows, chosen| {
             expect_indices::<I>(keys.len())?;
             to.keys.expect_len(rows * top.k, "a selection of keys")?;
             to.values.expect_len(rows * top.k, "a selection of indices")?;

@@ -254,7 +254,7 @@ impl<S: Source<Item: Element>> Divisible for Counted<'_, S> {
 }
 
 /// Returns an error if a quantile is not from 0 to 1.
-pub(super) fn allowed(q: &[f64]) -> Result<()> {
+pub(crate) fn allowed(q: &[f64]) -> Result<()> {
     match q.iter().find(|q| !(0.0..=1.0).contains(*q)) {
         Some(q) => Err(Error::invalid(format!("quantiles are from 0 to 1, not {q}"))),
         None => Ok(()),

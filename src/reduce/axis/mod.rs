@@ -33,7 +33,7 @@ use crate::{
     Buffer, Determinism, Device, Element, Error, Layout, NdView, Output, Result, Scratch, Source, memory,
     op::{ByElement, Code, Combinable, Core, Monoid, OfEither, Operator, Scan},
     reduce::exact_groups::{self, Exact},
-    runtime::Backend,
+    runtime::{Backend, extents_apart},
     source::{Along, AlongOne, Axes, Function, Held, Item, NdCast, NdMap, NdTimes, Plain, Viewed, in_memory},
 };
 
@@ -222,8 +222,9 @@ impl<T: Combinable + Plain> OfEither<T> for (OfView<'_, T>, Output<'_, T>) {
     }
 
     fn of_structs<F: Fn(T, T) -> T + Sync>(self, op: &Operator<T, F>) -> Result<()> {
-        let OfView { device, view, axes, level } = self.0;
-        device.reduce_rows((op, level), in_memory(device, view, axes)?, self.1)
+        let (OfView { device, view, axes, level }, output) = self;
+        extents_apart(&[view.extent()], &[output.extent()])?;
+        device.reduce_rows((op, level), in_memory(device, view, axes)?, output)
     }
 }
 

@@ -5,7 +5,7 @@ use bytemuck::Pod;
 use crate::{
     Determinism, Device, Input, Offset, Output, Result,
     op::{Core, Operator, Scan},
-    runtime::{Backend, apart},
+    runtime::{Backend, extents_apart},
     scan,
     segments::{Offsets, segments},
 };
@@ -27,6 +27,7 @@ impl Device {
     {
         op.exactly(level)?;
         output.expect_len(segments(offsets.len())?, "reduce of segments")?;
+        extents_apart(&[input.extent(), offsets.extent()], &[output.extent()])?;
         let n = input.len();
         let mut scanned = self.temporary(n)?;
         let parts = Some(self.parts_at(offsets, n, false)?);
@@ -43,7 +44,6 @@ impl Device {
             }
             Backend::OpenCl(device) => {
                 let (offsets, output) = (offsets.cl(device)?, output.cl(device, false)?);
-                apart(&[&offsets], &[&output])?;
                 let form = scan::by::gpu::Form::of(op, false, Some(scan::gpu::Heads::Offsets(C::TYPE)));
                 scan::by::gpu::last_of_segments(device, &form, &scanned.cl(device)?, &offsets, &output)?;
                 output.finish(device)

@@ -20,7 +20,7 @@ use crate::{
         Extremal,
         axis::moments::{MeasurableGroups, MomentsRecord, figures},
     },
-    runtime::Backend,
+    runtime::{Backend, extents_apart},
     segments::segments,
     source::{Along, Axes, Segments},
 };
@@ -90,6 +90,7 @@ impl Device {
     ) -> Result<()> {
         let groups = segments(offsets.len())?;
         output.expect_len(groups, "statistics of segments")?;
+        extents_apart(&[elements.extent(), offsets.extent()], &[output.extent()])?;
         // Each pass reads them, so they are uploaded once.
         let (mut own, mut own_offsets) = (None, None);
         let (elements, offsets) = (self.copied_once(elements, &mut own)?, self.copied_once(offsets, &mut own_offsets)?);

@@ -4,7 +4,7 @@ use std::any::{Any, TypeId};
 
 use bytemuck::Pod;
 
-use super::resident::{ClInput, ClOutput, foreign};
+use super::resident::{ClInput, ClOutput, Extent, foreign};
 use super::{Buffer, ClDevice, ClMem, Device, Storage, View, ViewMut};
 use crate::{Error, Result};
 
@@ -100,6 +100,13 @@ impl<'a, T: Pod> Input<'a, T> {
                 Storage::Host(data) => Ok(&data[view.offset..view.offset + view.len]),
                 Storage::Cl(_) => Err(foreign(&view.buffer.device, &Device::cpu().info().to_string())),
             },
+        }
+    }
+
+    pub(crate) fn extent(&self) -> Extent {
+        match self {
+            Self::Host(_) => Extent::default(),
+            Self::Device(view) => view.buffer.extent(view.offset, view.len),
         }
     }
 
@@ -225,6 +232,13 @@ impl<'a, T: Pod> Output<'a, T> {
                 Storage::Host(data) => Ok(&mut data[offset..offset + len]),
                 Storage::Cl(_) => Err(foreign(&buffer.device, &Device::cpu().info().to_string())),
             },
+        }
+    }
+
+    pub(crate) fn extent(&self) -> Extent {
+        match self {
+            Self::Host(_) => Extent::default(),
+            Self::Device(view) => view.buffer.extent(view.offset, view.len),
         }
     }
 

@@ -17,7 +17,7 @@ pub use argument::{Input, Output};
 use mapped::Mappings;
 pub use mapped::{MapMut, MapRef};
 pub use pinned::PinnedVec;
-pub(crate) use resident::{Arriving, ClInput, ClOutput, apart, on_device};
+pub(crate) use resident::{Arriving, ClInput, ClOutput, Extent, apart, extents_apart, on_device};
 pub(crate) use scratch::Scratch;
 pub use transfer::{Download, Upload};
 pub use view::{View, ViewMut};
@@ -399,7 +399,17 @@ impl<T: Pod> Buffer<T> {
     /// The memory object and its location, after the check of [`allow`](Self::allow).
     fn place(&self, write: bool) -> Result<Option<(&ClMem, (usize, usize))>> {
         self.allow(write)?;
-        Ok(self.mem().map(|mem| (mem, self.shared.unwrap_or((mem.as_ptr().addr(), 0)))))
+        Ok(self.mem().zip(self.root()))
+    }
+
+    /// The location of the memory, as `opencl::root` returns it.
+    fn root(&self) -> Option<(usize, usize)> {
+        self.mem().map(|mem| self.shared.unwrap_or((mem.as_ptr().addr(), 0)))
+    }
+
+    fn extent(&self, offset: usize, len: usize) -> Extent {
+        let size = size_of::<T>();
+        self.root().map_or_else(Extent::default, |root| Extent::new(root, offset * size, len * size))
     }
 }
 

@@ -128,10 +128,8 @@ impl ClInput {
         self.offset * self.size
     }
 
-    /// The byte range of the elements in their memory object.
-    fn bytes(&self) -> std::ops::Range<usize> {
-        let first = self.root.1 + self.byte_offset();
-        first..first + self.len * self.size
+    fn extent(&self) -> Extent {
+        Extent::new(self.root, self.byte_offset(), self.len * self.size)
     }
 
     /// Returns whether the first element is aligned for 16-byte accesses.
@@ -201,14 +199,35 @@ pub struct ClOutput<'a> {
     pub(super) host: Option<&'a mut [u8]>,
 }
 
+/// The bytes of an argument in a memory object. A host slice has none.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Extent {
+    object: usize,
+    bytes: Range<usize>,
+}
+
+impl Extent {
+    /// `bytes` bytes from byte `offset` of a buffer on; `root` is as `opencl::root` returns it.
+    pub(super) fn new(root: (usize, usize), offset: usize, bytes: usize) -> Self {
+        let first = root.1 + offset;
+        Self { object: root.0, bytes: first..first + bytes }
+    }
+}
+
 /// Returns an error if an output overlaps an input or another output, as a user's buffers can. Kernels read inputs while they
 /// write outputs.
 pub(crate) fn apart(inputs: &[&ClInput], outputs: &[&ClOutput<'_>]) -> Result<()> {
+    let inputs: Vec<_> = inputs.iter().map(|input| input.extent()).collect();
+    let outputs: Vec<_> = outputs.iter().map(|output| output.extent()).collect();
+    extents_apart(&inputs, &outputs)
+}
+
+/// [`apart`] for calls of several launches, before the first one.
+pub(crate) fn extents_apart(inputs: &[Extent], outputs: &[Extent]) -> Result<()> {
     for (i, output) in outputs.iter().enumerate() {
-        let later = outputs[i + 1..].iter().map(|output| &***output);
-        for other in inputs.iter().copied().chain(later) {
-            let (from, to) = (other.bytes(), output.bytes());
-            if other.root.0 == output.root.0 && from.start.max(to.start) < from.end.min(to.end) {
+        for other in inputs.iter().chain(&outputs[i + 1..]) {
+            let (from, to) = (&other.bytes, &output.bytes);
+            if other.object == output.object && from.start.max(to.start) < from.end.min(to.end) {
                 let text =
                     format!("an output overlaps another argument: bytes {to:?} and {from:?} of one memory object");
                 return Err(Error::invalid(text));

@@ -28,7 +28,7 @@ use super::{Scan, Scannable};
 use crate::{
     Buffer, Device, Element, Input, NdView, Output, Result, Scratch, Source,
     op::{ByElement, Code, Combinable, Core, Monoid, OfEither, Operator},
-    runtime::Backend,
+    runtime::{Backend, extents_apart},
     source::{
         Along, Axes, NdCast, Plain, Viewed, Wide,
         group::{adjoin, in_memory, kept_and_taken, put_lines},
@@ -146,6 +146,7 @@ impl<T: Combinable + Plain> OfEither<T> for Lines<'_, T> {
         let Self { device, view, axes, usage, output } = self;
         let (elements, rows, len) = in_memory(device, view, axes)?;
         output.expect_len(view.len(), "scan along axes")?;
+        extents_apart(&[view.extent()], &[output.extent()])?;
         if rows * len == 0 {
             return Ok(());
         }
@@ -178,6 +179,7 @@ impl Device {
     {
         let (n, [_, taken]) = (view.len(), kept_and_taken(view.shape(), axes)?);
         output.expect_len(n, "scan along axes")?;
+        extents_apart(&[view.extent()], &[output.extent()])?;
         kind.expect_inexact(by.0)?;
         if n == 0 {
             return Ok(());

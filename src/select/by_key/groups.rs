@@ -13,31 +13,37 @@
 //! The scratch has 8 bytes for each run that the outputs have room for. In a sort, and in a call that allocates, this
 //! is each element.
 //!
+//! A sort treats the runs as n segments, of which the last ones are empty. So it takes more time than a sort of as many
+//! segments as there are runs.
+//!
 //! A call returns the first key of each run, and then the results. The number of runs is the length of these buffers,
 //! so the call waits for it. A sort has a result for each element, so it returns no keys and does not wait.
 //!
 //! The output of a call that ends in `_into` is a tuple: the keys, the results, and the number of runs, one `u64`. It
 //! has room for as many runs as keys. Results after the last run are those of an empty segment. If there are more runs
 //! than room, the first ones are written. If the number of runs is a host slice, this is an error. The call does not
-//! wait for the number of runs. Only [`Device::top_k_into`] waits, and always returns this error; then it writes
-//! nothing.
+//! wait for the number of runs.
+//!
+//! Only [`Device::top_k_into`] waits, and always returns this error; then it writes nothing. It does not write results
+//! after the last run.
 
 use bytemuck::Pod;
 
-use super::{heads, runs_on_the_host};
 use crate::{
-    Buffer, Device, Element, Input, Interpolation, Key, Offset, Order, Output, Result, Scratch, Source, Top,
+    Buffer, Device, Element, Input, Interpolation, Key, Offset, Order, Output, Result, Source, Top,
     arguments::expect_beside,
     counted::{expect_room, in_room},
-    histogram::{Accumulate, Bins, Counter, Histograms, Samples, SamplesInto, Weight, WeightedHistograms},
+    histogram::{
+        Accumulate, Bins, Counter, Histograms, Samples, SamplesInto, Weight, WeightedHistograms, slots::OUTSIDE,
+    },
     reduce::{
         axis::moments::{MeasurableGroups, MomentsRecord, figures},
         statistics::{Measurable, StatisticsRecord},
     },
-    runtime::{AnyInput, Backend, apart},
+    runtime::{Extent, extents_apart},
     sort::{Argsortable, Sortable},
-    source::{ByKey, Indexed, Keyed, KeyedOutput, PairOutput, Segments, Weighted, With, finite},
-    topk::{Divisible, Fractions, Rankable},
+    source::{ByKey, Indexed, Keyed, KeyedOutput, PairOutput, Segments, Weighted, With, finite, transform::Held},
+    topk::{Divisible, Fractions, Rankable, quantile::allowed},
 };
 
 /// The values of runs, as segments.
@@ -49,55 +55,78 @@ impl<T: Pod> Runs<'_, T> {
     }
 }
 
+type KeysAndValues<'a, K, T> = (Held<'a, K>, Held<'a, T>);
+
 impl<S: Source<Item: Pod>, K: Source<Item: Element>> ByKey<S, K> {
+    /// The keys and values in memory. Returns an error if an output overlaps them, one of `others` or another output.
+    fn in_memory(
+        &self,
+        device: &Device,
+        others: &[Extent],
+        outputs: &[Extent],
+    ) -> Result<KeysAndValues<'_, K::Item, S::Item>> {
+        let (keys, values) = (self.keys.held(device)?, self.source.held(device)?);
+        expect_beside(keys.input().len(), values.input().len(), "keys need as many values")?;
+        let inputs = [&[keys.input().extent(), values.input().extent()], others].concat();
+        extents_apart(&inputs, outputs)?;
+        Ok((keys, values))
+    }
+
     /// The first key of each run, and the result of `read`. Waits for the number of runs.
     fn in_runs<R>(
         self,
         device: &Device,
+        outputs: &[Extent],
         read: impl FnOnce(Runs<'_, S::Item>) -> Result<R>,
     ) -> Result<(Buffer<K::Item>, R)> {
-        let (keys, values) = (self.keys.held(device)?, self.source.held(device)?);
-        let (keys, values) = (keys.input(), values.input());
-        expect_beside(keys.len(), values.len(), "keys need as many values")?;
-        let (keys, offsets) = device.runs_of::<u64, _>(keys)?;
-        let found = read(values.segments(&offsets))?;
+        let (keys, values) = self.in_memory(device, &[], outputs)?;
+        let (keys, offsets) = device.runs_of::<u64, _>(keys.input())?;
+        let found = read(values.input().segments(&offsets))?;
         Ok((keys, found))
     }
 
     /// Calls `write` for as many runs as `keys_out` has room for. If there are fewer, the last segments are empty.
+    /// `write` reads `others`, and writes to `results`.
     fn in_room(
         self,
         device: &Device,
         (keys_out, count): (Output<'_, K::Item>, Output<'_, u64>),
+        (others, results): (&[Extent], &[Extent]),
         write: impl FnOnce(Runs<'_, S::Item>) -> Result<()>,
     ) -> Result<()> {
-        let (keys, values) = (self.keys.held(device)?, self.source.held(device)?);
-        let (keys, values, room) = (keys.input(), values.input(), keys_out.len());
-        expect_beside(keys.len(), values.len(), "keys need as many values")?;
+        let outputs = [&[keys_out.extent(), count.extent()], results].concat();
+        let (keys, values) = self.in_memory(device, others, &outputs)?;
+        let room = keys_out.len();
         in_room("result", room, count, |count| {
-            let there = matches!(values, Input::Device(_)).then(|| values.any());
-            let offsets = device.offsets_of_runs(keys, there, room, Some((keys_out, count)))?;
-            write(values.segments(&offsets))
+            let offsets = device.offsets_of_runs(keys.input(), room, Some(keys_out), count)?;
+            write(values.input().segments(&offsets))
         })
     }
 
     /// Calls `write` for all runs. Further segments at the end of the input are empty.
-    fn in_all_runs(self, device: &Device, write: impl FnOnce(Runs<'_, S::Item>) -> Result<()>) -> Result<()> {
-        let (keys, values) = (self.keys.held(device)?, self.source.held(device)?);
-        let (keys, values) = (keys.input(), values.input());
-        expect_beside(keys.len(), values.len(), "keys need as many values")?;
-        write(values.segments(&device.offsets_of_runs(keys, None, keys.len(), None)?))
+    fn in_all_runs(
+        self,
+        device: &Device,
+        outputs: &[Extent],
+        write: impl FnOnce(Runs<'_, S::Item>) -> Result<()>,
+    ) -> Result<()> {
+        let (keys, values) = self.in_memory(device, &[], outputs)?;
+        let (keys, mut unread) = (keys.input(), device.temporary(1)?);
+        let offsets = device.offsets_of_runs(keys, keys.len(), None, Output::from(&mut unread))?;
+        write(values.input().segments(&offsets))
     }
 
-    /// Calls `write` for all runs, if there is room for them. Waits for their number.
+    /// Calls `write`, which writes to `results`, for all runs, if there is room for them. Waits for their number.
     fn in_runs_into(
         self,
         device: &Device,
         (keys_out, count): (Output<'_, K::Item>, Output<'_, u64>),
+        results: &[Extent],
         write: impl FnOnce(Runs<'_, S::Item>) -> Result<()>,
     ) -> Result<()> {
         count.expect_len(1, "a count")?;
-        let (keys, ()) = self.in_runs(device, |runs| {
+        let outputs = [&[keys_out.extent(), count.extent()], results].concat();
+        let (keys, ()) = self.in_runs(device, &outputs, |runs| {
             expect_room("result", keys_out.len(), runs.count() as u64)?;
             write(runs)
         })?;
@@ -107,49 +136,25 @@ impl<S: Source<Item: Pod>, K: Source<Item: Element>> ByKey<S, K> {
 }
 
 impl Device {
-    /// The offsets of the first `room` runs, and the end of the input for each run that is missing. Writes the first
-    /// key of each run and the number of all runs. `values`, if they are on the device, must not overlap these outputs.
-    #[inline(never)]
+    /// The offsets of the first `room` runs, and the end of the input for each run that is missing. Writes as
+    /// [`Self::find_runs`].
     fn offsets_of_runs<K: Element>(
         &self,
         keys: Input<'_, K>,
-        values: Option<AnyInput<'_>>,
         room: usize,
-        outputs: Option<(Output<'_, K>, Output<'_, u64>)>,
+        keys_out: Option<Output<'_, K>>,
+        count: Output<'_, u64>,
     ) -> Result<Buffer<u64>> {
-        let (mut offsets, mut unread) = (self.temporary::<u64>(room + 1)?, self.temporary::<u64>(1)?);
-        let (keys_out, count) = outputs.map_or((None, Output::from(&mut unread)), |(keys, count)| (Some(keys), count));
-        match self.backend() {
-            Backend::Cpu => {
-                let keys_out = keys_out.map_or(Ok(&mut [][..]), Output::host)?;
-                let (found, runs) = runs_on_the_host(keys.host()?, keys_out, room)?;
-                let (first, rest) = Output::from(&mut offsets).host()?.split_at_mut(found.len());
-                first.copy_from_slice(&found);
-                rest.fill(keys.len() as u64);
-                count.host()?[0] = runs as u64;
-            }
-            Backend::OpenCl(device) => {
-                offsets.fill(keys.len() as u64)?;
-                let (keys, count) = (keys.cl(device)?, count.cl(device, false)?);
-                let values = values.map(|values| values.cl(device)).transpose()?;
-                let keys_out = keys_out.map(|keys_out| keys_out.cl(device, true)).transpose()?;
-                let inputs: Vec<_> = [&keys].into_iter().chain(&values).collect();
-                let outputs: Vec<_> = [&count].into_iter().chain(&keys_out).collect();
-                apart(&inputs, &outputs)?;
-                let to = Output::from(&mut offsets).cl(device, false)?;
-                heads::<K>(device, &keys, keys_out.as_deref(), &to, &count, &mut Scratch::new())?;
-                to.finish(device)?;
-                count.finish(device)?;
-                keys_out.map_or(Ok(()), |keys_out| keys_out.finish(device))?;
-            }
-        }
+        let mut offsets = self.temporary(room + 1)?;
+        offsets.fill(keys.len() as u64)?;
+        self.find_runs(keys, keys_out, &mut offsets, count)?;
         Ok(offsets)
     }
 }
 
 impl<S: Source<Item: Element>, K: Source<Item: Element>> MeasurableGroups for ByKey<S, K> {
     fn moments(self, device: &Device) -> Result<(Buffer<K::Item>, Buffer<MomentsRecord<S::Item>>)> {
-        self.in_runs(device, |runs| {
+        self.in_runs(device, &[], |runs| {
             let mut records = device.uninit(runs.count())?;
             runs.moments_into(device, Output::from(&mut records))?;
             Ok(records)
@@ -157,7 +162,9 @@ impl<S: Source<Item: Element>, K: Source<Item: Element>> MeasurableGroups for By
     }
 
     fn moments_into(self, device: &Device, to: KeyedOutput<'_, K::Item, MomentsRecord<S::Item>>) -> Result<()> {
-        self.in_room(device, (to.keys, to.count), |runs| runs.moments_into(device, to.values))
+        to.values.expect_len(to.keys.len(), "moments by key")?;
+        let results = [to.values.extent()];
+        self.in_room(device, (to.keys, to.count), (&[], &results), |runs| runs.moments_into(device, to.values))
     }
 }
 
@@ -176,7 +183,7 @@ impl<S: Source<Item: Element>, K: Source<Item: Element>> Measurable for ByKey<S,
     }
 
     fn statistics(self, device: &Device) -> Result<Self::Statistics> {
-        self.in_runs(device, |runs| {
+        self.in_runs(device, &[], |runs| {
             let mut records = device.uninit(runs.count())?;
             runs.statistics_into(device, Output::from(&mut records))?;
             Ok(records)
@@ -184,7 +191,9 @@ impl<S: Source<Item: Element>, K: Source<Item: Element>> Measurable for ByKey<S,
     }
 
     fn statistics_into(self, device: &Device, to: KeyedOutput<'_, K::Item, StatisticsRecord<S::Item>>) -> Result<()> {
-        self.in_room(device, (to.keys, to.count), |runs| runs.statistics_into(device, to.values))
+        to.values.expect_len(to.keys.len(), "statistics by key")?;
+        let results = [to.values.extent()];
+        self.in_room(device, (to.keys, to.count), (&[], &results), |runs| runs.statistics_into(device, to.values))
     }
 }
 
@@ -199,7 +208,8 @@ impl<S: Source<Item: Key>, K: Source<Item: Element>> Sortable<Order> for ByKey<S
     }
 
     fn sort_into(self, device: &Device, order: &Order, output: Output<'_, S::Item>) -> Result<()> {
-        self.in_all_runs(device, |runs| runs.sort_into(device, order, output))
+        let to = [output.extent()];
+        self.in_all_runs(device, &to, |runs| runs.sort_into(device, order, output))
     }
 }
 
@@ -220,7 +230,8 @@ where
     }
 
     fn sort_into(self, device: &Device, order: &Order, to: Self::Out<'_>) -> Result<()> {
-        self.keys.in_all_runs(device, |runs| runs.with(self.values).sort_into(device, order, to))
+        let outputs = [to.keys.extent(), to.values.extent()];
+        self.keys.in_all_runs(device, &outputs, |runs| runs.with(self.values).sort_into(device, order, to))
     }
 }
 
@@ -232,7 +243,8 @@ impl<S: Source<Item: Key>, K: Source<Item: Element>> Argsortable<Order> for ByKe
     }
 
     fn argsort_into<P: Offset>(self, device: &Device, order: &Order, output: Output<'_, P>) -> Result<()> {
-        self.in_all_runs(device, |runs| runs.argsort_into(device, order, output))
+        let to = [output.extent()];
+        self.in_all_runs(device, &to, |runs| runs.argsort_into(device, order, output))
     }
 }
 
@@ -241,12 +253,13 @@ impl<S: Source<Item: Element + Key>, K: Source<Item: Element>> Rankable for ByKe
     type Out<'o> = KeyedOutput<'o, K::Item, S::Item>;
 
     fn top_k(self, device: &Device, top: Top) -> Result<Self::Found> {
-        self.in_runs(device, |runs| runs.top_k(device, top))
+        self.in_runs(device, &[], |runs| runs.top_k(device, top))
     }
 
     fn top_k_into(self, device: &Device, top: Top, to: Self::Out<'_>) -> Result<()> {
         to.values.expect_len(to.keys.len().saturating_mul(top.k), "a selection of keys")?;
-        self.in_runs_into(device, (to.keys, to.count), |runs| {
+        let results = [to.values.extent()];
+        self.in_runs_into(device, (to.keys, to.count), &results, |runs| {
             runs.top_k_into(device, top, to.values.part(0, runs.count() * top.k))
         })
     }
@@ -258,14 +271,15 @@ impl<S: Source<Item: Element + Key>, K: Source<Item: Element>, I: Offset> Rankab
     type Out<'o> = Keyed<'o, K::Item, PairOutput<'o, S::Item, I>>;
 
     fn top_k(self, device: &Device, top: Top) -> Result<Self::Found> {
-        self.keys.in_runs(device, |runs| runs.indexed::<I>().top_k(device, top))
+        self.keys.in_runs(device, &[], |runs| runs.indexed::<I>().top_k(device, top))
     }
 
     fn top_k_into(self, device: &Device, top: Top, to: Self::Out<'_>) -> Result<()> {
         let (results, PairOutput { keys, values }) = (to.keys.len().saturating_mul(top.k), to.values);
         keys.expect_len(results, "a selection of keys")?;
         values.expect_len(results, "a selection of indices")?;
-        self.keys.in_runs_into(device, (to.keys, to.count), |runs| {
+        let outputs = [keys.extent(), values.extent()];
+        self.keys.in_runs_into(device, (to.keys, to.count), &outputs, |runs| {
             let results = runs.count() * top.k;
             let to = PairOutput { keys: keys.part(0, results), values: values.part(0, results) };
             runs.indexed::<I>().top_k_into(device, top, to)
@@ -277,7 +291,7 @@ impl<S: Source<Item: Element>, K: Source<Item: Element>> Divisible for ByKey<S, 
     type Quantiles<Q: Fractions> = (Buffer<K::Item>, Buffer<f64>);
 
     fn quantile<Q: Fractions>(self, device: &Device, q: Q, how: Interpolation) -> Result<Self::Quantiles<Q>> {
-        self.in_runs(device, |runs| {
+        self.in_runs(device, &[], |runs| {
             let mut output = device.uninit(runs.count().saturating_mul(q.list().len()))?;
             runs.quantile_into(device, q.list(), how, Output::from(&mut output))?;
             Ok(output)
@@ -291,7 +305,10 @@ impl<S: Source<Item: Element>, K: Source<Item: Element>> Divisible for ByKey<S, 
         how: Interpolation,
         to: KeyedOutput<'_, K::Item, f64>,
     ) -> Result<()> {
-        self.in_room(device, (to.keys, to.count), |runs| runs.quantile_into(device, q, how, to.values))
+        to.values.expect_len(to.keys.len().saturating_mul(q.len()), "a selection of quantiles")?;
+        allowed(q)?;
+        let results = [to.values.extent()];
+        self.in_room(device, (to.keys, to.count), (&[], &results), |runs| runs.quantile_into(device, q, how, to.values))
     }
 }
 
@@ -300,7 +317,7 @@ impl<S: Source<Item: Element>, K: Source<Item: Element>> Samples for ByKey<S, K>
     type Found = (Buffer<K::Item>, Histograms);
 
     fn histogram(self, device: &Device, bins: &Bins<S::Item>) -> Result<Self::Found> {
-        self.in_runs(device, |runs| runs.histogram(device, bins))
+        self.in_runs(device, &[], |runs| runs.histogram(device, bins))
     }
 }
 
@@ -315,7 +332,8 @@ impl<S: Source<Item: Element>, K: Source<Item: Element>, C: Counter> SamplesInto
         (to, outside): (Self::Counts<'_>, Output<'_, u64>),
         accumulate: Accumulate,
     ) -> Result<()> {
-        self.in_room(device, (to.keys, to.count), |runs| {
+        let results = counters((&to.keys, &to.values, &outside), bins.len())?;
+        self.in_room(device, (to.keys, to.count), (&[], &results), |runs| {
             runs.histogram_into(device, bins, (to.values, outside), accumulate)
         })
     }
@@ -331,7 +349,7 @@ where
     type Found = (Buffer<K::Item>, WeightedHistograms<<W::Item as Weight>::Sum>);
 
     fn histogram(self, device: &Device, bins: &Bins<S::Item>) -> Result<Self::Found> {
-        self.source.in_runs(device, |runs| runs.weighted(self.weights).histogram(device, bins))
+        self.source.in_runs(device, &[], |runs| runs.weighted(self.weights).histogram(device, bins))
     }
 }
 
@@ -352,8 +370,22 @@ where
         (to, outside): (Self::Counts<'_>, Output<'_, C>),
         accumulate: Accumulate,
     ) -> Result<()> {
-        self.source.in_room(device, (to.keys, to.count), |runs| {
-            runs.weighted(self.weights).histogram_into(device, bins, (to.values, outside), accumulate)
+        let results = counters((&to.keys, &to.values, &outside), bins.len())?;
+        let weights = self.weights.held(device)?;
+        let weights = weights.input();
+        expect_beside(finite(&self.source.source)?, weights.len(), "samples need as many weights")?;
+        self.source.in_room(device, (to.keys, to.count), (&[weights.extent()], &results), |runs| {
+            runs.weighted(weights).histogram_into(device, bins, (to.values, outside), accumulate)
         })
     }
+}
+
+/// The extents of the counters or sums of runs, if there are as many as the keys have room for.
+fn counters<K: Pod, C: Pod, D: Pod>(
+    (keys, counts, outside): (&Output<'_, K>, &Output<'_, C>, &Output<'_, D>),
+    bins: usize,
+) -> Result<[Extent; 2]> {
+    counts.expect_len(keys.len().saturating_mul(bins), "histogram by key of samples in the bins")?;
+    outside.expect_len(keys.len().saturating_mul(OUTSIDE), "histogram by key of samples outside the bins")?;
+    Ok([counts.extent(), outside.extent()])
 }

@@ -45,7 +45,7 @@ use crate::{
 };
 use crate::{
     ElementType, Offset,
-    runtime::{ClInput, apart, opencl::ClDevice},
+    runtime::{ClInput, apart, extents_apart, opencl::ClDevice},
 };
 
 impl<S: Source<Item: Combinable + Pod>, K: Source<Item: Element>> Reducible for ByKey<S, K> {
@@ -116,10 +116,14 @@ impl<S: Source<Item: Combinable + Pod>, K: Source<Item: Element>> OfEither<S::It
     }
 
     fn of_structs<F: Fn(S::Item, S::Item) -> S::Item + Sync>(self, op: &Operator<S::Item, F>) -> Result<()> {
-        let Self { of, to } = self;
-        let (device, room) = (of.device, to.keys.len());
+        let Self { of: Allocated { device, groups: ByKey { source, keys }, level }, to } = self;
+        let room = to.keys.len();
         to.values.expect_len(room, "as many keys")?;
-        let (keys, values) = of.of_structs(op)?;
+        let (keys, values) = (keys.held(device)?, source.held(device)?);
+        let (keys, values) = (keys.input(), values.input());
+        let outputs = [to.keys.extent(), to.values.extent(), to.count.extent()];
+        extents_apart(&[keys.extent(), values.extent()], &outputs)?;
+        let (keys, values) = device.reduce_structs_by_key((op, level), keys, values)?;
         let found = keys.len().min(room);
         in_room("result", room, to.count, |count| {
             device.copy(keys.view(..found)?, to.keys.part(0, found))?;
@@ -209,32 +213,41 @@ impl Device {
     /// The first key of each run, and the offsets of all runs. Waits for their number.
     fn runs_of<C: Offset, K: Element>(&self, keys: Input<'_, K>) -> Result<(Buffer<K>, Buffer<C>)> {
         let n = keys.len();
-        let Backend::OpenCl(device) = self.backend() else {
-            let mut found = Vec::new();
-            let keys_out = self.counted(n, |keys_out, count| {
-                let runs;
-                (found, runs) = runs_on_the_host(keys.host()?, keys_out.host()?, n)?;
-                count.host()?[0] = runs as u64;
-                Ok(())
-            })?;
-            let mut offsets = self.uninit::<C>(found.len())?;
-            let to = Output::from(&mut offsets).host()?;
-            to.iter_mut().zip(found).for_each(|(to, offset)| *to = C::from_i128(offset.into()));
-            return Ok((keys_out, offsets));
-        };
         let mut offsets = self.temporary::<C>(n + 1)?;
-        let keys_out = self.counted(n, |keys_out, count| {
-            let (keys, keys_out, count) = (keys.cl(device)?, keys_out.cl(device, false)?, count.cl(device, false)?);
-            let places = Output::from(&mut offsets).cl(device, false)?;
-            heads::<K>(device, &keys, Some(&keys_out), &places, &count, &mut Scratch::new())?;
-            count.finish(device)?;
-            places.finish(device)?;
-            keys_out.finish(device)
-        })?;
+        let keys_out = self.counted(n, |out, count| self.find_runs(keys, Some(out), &mut offsets, count))?;
         let runs = keys_out.len();
         offsets.truncate(runs + 1);
         offsets.view_mut(runs..)?.fill(C::from_i128(n as i128))?;
         Ok((keys_out, offsets))
+    }
+
+    /// Writes the first key of each run and its offset, one fewer than `offsets` has elements, and the number of all
+    /// runs. Other elements of the outputs stay as they are.
+    #[inline(never)]
+    fn find_runs<C: Offset, K: Element>(
+        &self,
+        keys: Input<'_, K>,
+        keys_out: Option<Output<'_, K>>,
+        offsets: &mut Buffer<C>,
+        count: Output<'_, u64>,
+    ) -> Result<()> {
+        let (room, offsets) = (offsets.len() - 1, Output::from(offsets));
+        match self.backend() {
+            Backend::Cpu => {
+                let keys_out = keys_out.map_or(Ok(&mut [][..]), Output::host)?;
+                let (found, runs) = runs_on_the_host(keys.host()?, keys_out, room)?;
+                offsets.host()?.iter_mut().zip(found).for_each(|(to, offset)| *to = C::from_i128(offset.into()));
+                count.host()?[0] = runs as u64;
+                Ok(())
+            }
+            Backend::OpenCl(device) => {
+                let (keys, count, offsets) = (keys.cl(device)?, count.cl(device, false)?, offsets.cl(device, false)?);
+                let keys_out = keys_out.map(|keys_out| keys_out.cl(device, true)).transpose()?;
+                heads::<K>(device, &keys, keys_out.as_deref(), &offsets, &count, &mut Scratch::new())?;
+                count.finish(device)?;
+                keys_out.map_or(Ok(()), |keys_out| keys_out.finish(device))
+            }
+        }
     }
 
     /// All reductions by key that do not allocate, compiled once for each type and operator. If `exact`, the operator is a

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     Buffer, Device, Element, Error, Input, Offset, Order, Output, Result, Source, parallel,
-    runtime::Backend,
+    runtime::{Backend, extents_apart},
     segments::{Offsets, segments},
     source::{Along, Axes, Segments, Shaped},
 };
@@ -86,6 +86,7 @@ impl Device {
     ) -> Result<()> {
         output.expect_len(results(segments(offsets.len())?, q.len())?, "a selection of quantiles")?;
         allowed(q)?;
+        extents_apart(&[keys.extent(), offsets.extent()], &[output.extent()])?;
         if output.is_empty() {
             return Ok(());
         }
@@ -98,7 +99,6 @@ impl Device {
             Backend::Cpu => on_the_cpu(sorted.host()?, Offsets::of(offsets.host()?), q, how, output.host()?),
             Backend::OpenCl(device) => {
                 let (sorted, offsets, output) = (sorted.cl(device)?, offsets.cl(device)?, output.cl(device, false)?);
-                crate::runtime::apart(&[&sorted, &offsets], &[&output])?;
                 gpu::pick(device, (&sorted, T::TYPE), (&offsets, C::TYPE), (q, how), &output)?;
                 output.finish(device)
             }
