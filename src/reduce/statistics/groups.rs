@@ -19,6 +19,7 @@ use crate::{
     reduce::{
         Extremal,
         axis::moments::{MeasurableGroups, MomentsRecord, figures},
+        moments::Moments,
     },
     runtime::{Backend, extents_apart},
     segments::segments,
@@ -29,12 +30,8 @@ impl<S: Source<Item: Element>, C: Source<Item: Offset>> Measurable for Segments<
     type Found = Vec<f64>;
     type Statistics = Buffer<StatisticsRecord<S::Item>>;
 
-    fn mean(self, device: &Device) -> Result<Vec<f64>> {
-        figures(&self.moments(device)?, |moments| moments.mean)
-    }
-
-    fn variance(self, device: &Device) -> Result<Vec<f64>> {
-        figures(&self.moments(device)?, |moments| moments.variance)
+    fn figure(self, device: &Device, figure: fn(Moments) -> f64) -> Result<Vec<f64>> {
+        figures(&self.moments(device)?, figure)
     }
 
     fn statistics(self, device: &Device) -> Result<Self::Statistics> {
@@ -56,12 +53,8 @@ impl<T: Element, A: Axes> Measurable for Along<NdView<'_, T>, A> {
     type Found = Vec<f64>;
     type Statistics = Buffer<StatisticsRecord<T>>;
 
-    fn mean(self, device: &Device) -> Result<Vec<f64>> {
-        figures(&self.moments(device)?, |moments| moments.mean)
-    }
-
-    fn variance(self, device: &Device) -> Result<Vec<f64>> {
-        figures(&self.moments(device)?, |moments| moments.variance)
+    fn figure(self, device: &Device, figure: fn(Moments) -> f64) -> Result<Vec<f64>> {
+        figures(&self.moments(device)?, figure)
     }
 
     fn statistics(self, device: &Device) -> Result<Self::Statistics> {

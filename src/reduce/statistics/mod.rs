@@ -200,11 +200,9 @@ pub trait Measurable: Grouped<Item: Element> {
     /// [`Statistics`], or a buffer of [`StatisticsRecord`] for groups; by key, the keys and the buffer.
     type Statistics;
 
+    /// A figure of the moments.
     #[doc(hidden)]
-    fn mean(self, device: &Device) -> Result<Self::Found>;
-
-    #[doc(hidden)]
-    fn variance(self, device: &Device) -> Result<Self::Found>;
+    fn figure(self, device: &Device, figure: fn(Moments) -> f64) -> Result<Self::Found>;
 
     #[doc(hidden)]
     fn statistics(self, device: &Device) -> Result<Self::Statistics>;
@@ -217,12 +215,9 @@ impl<S: Source<Item: Element>> Measurable for S {
     type Found = f64;
     type Statistics = Statistics<S::Item>;
 
-    fn mean(self, device: &Device) -> Result<f64> {
-        Ok(self.statistics(device)?.mean)
-    }
-
-    fn variance(self, device: &Device) -> Result<f64> {
-        Ok(self.statistics(device)?.variance)
+    fn figure(self, device: &Device, figure: fn(Moments) -> f64) -> Result<f64> {
+        let Statistics { count, sum, integer_sum, mean, variance, .. } = self.statistics(device)?;
+        Ok(figure(Moments { count, sum, integer_sum, mean, variance }))
     }
 
     fn statistics(self, device: &Device) -> Result<Statistics<S::Item>> {
@@ -240,12 +235,8 @@ impl<S: Source<Item: Element>> Measurable for Counted<'_, S> {
     type Found = f64;
     type Statistics = Statistics<S::Item>;
 
-    fn mean(self, device: &Device) -> Result<f64> {
-        self.known(device)?.mean(device)
-    }
-
-    fn variance(self, device: &Device) -> Result<f64> {
-        self.known(device)?.variance(device)
+    fn figure(self, device: &Device, figure: fn(Moments) -> f64) -> Result<f64> {
+        self.known(device)?.figure(device, figure)
     }
 
     fn statistics(self, device: &Device) -> Result<Statistics<S::Item>> {
@@ -362,7 +353,7 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn mean<I: Measurable>(&self, input: I) -> Result<I::Found> {
-        input.mean(self)
+        input.figure(self, |moments| moments.mean)
     }
 
     /// The population variance of all elements, of each segment, or of each line along axes, on the host: the mean of
@@ -383,7 +374,7 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn variance<I: Measurable>(&self, input: I) -> Result<I::Found> {
-        input.variance(self)
+        input.figure(self, |moments| moments.variance)
     }
 
     pub(super) fn min_max_of<T: Element>(&self, input: Firsts<'_, T>) -> Result<MinMax<T>> {

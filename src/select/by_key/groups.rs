@@ -38,6 +38,7 @@ use crate::{
     },
     reduce::{
         axis::moments::{MeasurableGroups, MomentsRecord, figures},
+        moments::Moments,
         statistics::{Measurable, StatisticsRecord},
     },
     runtime::{Extent, extents_apart},
@@ -172,14 +173,9 @@ impl<S: Source<Item: Element>, K: Source<Item: Element>> Measurable for ByKey<S,
     type Found = (Buffer<K::Item>, Vec<f64>);
     type Statistics = (Buffer<K::Item>, Buffer<StatisticsRecord<S::Item>>);
 
-    fn mean(self, device: &Device) -> Result<Self::Found> {
+    fn figure(self, device: &Device, figure: fn(Moments) -> f64) -> Result<Self::Found> {
         let (keys, records) = self.moments(device)?;
-        Ok((keys, figures(&records, |moments| moments.mean)?))
-    }
-
-    fn variance(self, device: &Device) -> Result<Self::Found> {
-        let (keys, records) = self.moments(device)?;
-        Ok((keys, figures(&records, |moments| moments.variance)?))
+        Ok((keys, figures(&records, figure)?))
     }
 
     fn statistics(self, device: &Device) -> Result<Self::Statistics> {

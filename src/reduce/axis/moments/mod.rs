@@ -115,10 +115,7 @@ pub trait MeasurableGroups: Grouped<Item: Element> {
 }
 
 /// A figure of each group, on the host.
-pub(crate) fn figures<T: Element>(
-    records: &Buffer<MomentsRecord<T>>,
-    figure: impl Fn(Moments) -> f64,
-) -> Result<Vec<f64>> {
+pub(crate) fn figures<T: Element>(records: &Buffer<MomentsRecord<T>>, figure: fn(Moments) -> f64) -> Result<Vec<f64>> {
     memory::collect(records.to_vec()?.iter().map(|record| figure(record.get())))
 }
 
