@@ -1,12 +1,12 @@
-// Scan by a user-defined operator over structs. The results, REVERSE and BY_* are those of scan.cl.
+// Scan by a user-defined operator over structs. scan.cl defines the results, REVERSE and BY_*.
 //
-// Order: a lane is RUN contiguous elements, combined one after another. A tile is LANES lanes, and Sklansky's tree scans
+// Order: a lane is RUN contiguous elements, combined one after another. A tile has LANES lanes. Sklansky's tree scans
 // their aggregates. The tree is the same for every work-group size. For element i of lane l of tile t:
 //
 //     inclusive: out[i] = ((prefix(t) op aggregate(lanes before l)) op x[first of l]) ... op x[i]
 //     exclusive: the same without op x[i]
 //
-// prefix(t) is the tile's exclusive prefix (lib/spine.cl). So the results depend on the index, n and the size of T alone.
+// prefix(t) is the tile's exclusive prefix (lib/spine.cl). So the order depends only on the index, n and the size of T.
 //
 // Global memory, for each kernel:
 //
@@ -15,12 +15,12 @@
 //     scan_spine:       for each level: reads the aggregates; writes prefixes in their place, and aggregates of groups
 //     scan_tiles:       reads n elements twice, the second time from a cache; writes the results
 //
-//     scan_ends:        for a reduction of segments: reads the offsets and a result for each; writes these results
+//     scan_ends:        for a reduction of segments: reads the offsets and the last result of each; writes these
 //
-// One tile needs only scan_tiles, and with BY_OFFSETS scan_ranks before it. In place, `out` is `x`: a work-item loads an
-// element for the last time before it stores the result with the same index.
+// One tile needs only scan_tiles, and with BY_OFFSETS scan_ranks before it. A scan may be in place, since a work-item
+// stores the result of an index after the last load of that element.
 //
-// The host puts the user's text first: the type T of T_BYTES bytes, op_combine(a, b), op_identity().
+// The host puts the user's text before this file: the type T of T_BYTES bytes, op_combine(a, b), op_identity().
 #ifndef OPERATOR
 #define T float
 #define T_BYTES 4
@@ -52,7 +52,7 @@ static inline T op_identity(void) { return 0; }
 #define LANES (T_BYTES <= 16 ? 256 : T_BYTES <= 32 ? 128 : 64)
 #define TILE (LANES * RUN)
 
-// The order of the scan for lib/heads.cl, whose vectors are the runs of lanes.
+// The order of the scan, for lib/heads.cl. A vector there is the RUN elements of a lane.
 #define VEC RUN
 #define AT(i, len) (REVERSE ? (len) - 1 - (i) : (i))
 #define VECTOR_AT(i, len) (REVERSE ? (len) - VEC - (i) : (i))
@@ -69,7 +69,7 @@ static inline T op_identity(void) { return 0; }
 
 #define KERNEL __kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
 
-// Sets the segment-head flags of a tile, if the work-items find them together. All work-items call it.
+// With BY_OFFSETS, sets the segment-head flags of a tile. All work-items call it.
 INLINED void find_heads(LANE_SPACE uint* bits, OFFSET_T tile, OFFSET_T n HEAD_PARAMS)
 {
 #ifdef BY_OFFSETS
@@ -82,7 +82,7 @@ INLINED void find_heads(LANE_SPACE uint* bits, OFFSET_T tile, OFFSET_T n HEAD_PA
 #endif
 }
 
-// The segment-head flags of a lane's elements, of which `count` exist. The bits beyond them are unspecified.
+// The segment-head flags of the `count` elements of a lane. Higher bits are unspecified.
 INLINED uint heads_of_lane(
     const LANE_SPACE uint* bits, OFFSET_T base, uint lane, uint count, OFFSET_T n HEAD_PARAMS)
 {
@@ -93,8 +93,8 @@ INLINED uint heads_of_lane(
 #endif
 }
 
-// Scans the aggregates of a tile's lanes, in each group of `group` lanes: lanes[l] combines those up to lane l. Lanes
-// without elements have the identity. All work-items call it; it ends with a barrier.
+// Scans the aggregates of a tile's lanes in each group of `group` lanes: lanes[l] becomes the inclusive prefix of lane
+// l in its group. Lanes without elements have the identity. All work-items call it; it ends with a barrier.
 INLINED void scan_lanes(
     __global const T* x, OFFSET_T tile, OFFSET_T n, const uint group, LANE_SPACE Partial* lanes,
     LANE_SPACE uint* bits HEAD_PARAMS)
@@ -135,7 +135,7 @@ KERNEL void scan_spine(
 }
 
 #ifdef BY_OFFSETS
-// ranks[t] of lib/heads.cl, of `count` offsets, for the tiles of n elements and for the end.
+// Writes ranks[t] of lib/heads.cl among `count` offsets, for each tile of n elements and for the end.
 KERNEL void scan_ranks(
     __global const S* offsets_base, const ulong offsets_offset, const OFFSET_T count, const OFFSET_T n,
     const OFFSET_T tiles, __global OFFSET_T* ranks_base, const ulong ranks_at)
@@ -145,7 +145,7 @@ KERNEL void scan_ranks(
     }
 }
 
-// The last of the n results of each segment; the identity for an empty one.
+// Writes the last result of each segment, of n results in all; the identity for an empty segment.
 KERNEL void scan_ends(
     __global const T* scanned_base, const ulong scanned_offset, const OFFSET_T n, __global const S* offsets_base,
     const ulong offsets_offset, __global T* out_base, const ulong out_offset, const OFFSET_T segments)
@@ -162,7 +162,7 @@ KERNEL void scan_ends(
 }
 #endif
 
-// aggregates[t] for the whole tiles t < tiles.
+// Writes aggregates[t] for t < tiles. These tiles are full.
 KERNEL void scan_aggregates(
     __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global Partial* aggregates,
     const OFFSET_T tiles HEAD_PARAMS)

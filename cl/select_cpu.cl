@@ -19,7 +19,8 @@
 // Elements that the work-item flags before it moves them.
 #define BATCH 1024
 
-// The elements of a tile, at most, and its first one. With LENGTH_T the last tiles may have no elements.
+// OWN_SHARE: the maximum number of elements of a tile. START_OF: the index of its first element. With LENGTH_T the last
+// tiles may be empty.
 #ifdef LENGTH_T
 #define OWN_SHARE ((n + tiles - 1) / tiles)
 #define START_OF(tile) min(n, (OFFSET_T)((tile) * OWN_SHARE))

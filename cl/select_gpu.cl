@@ -605,7 +605,7 @@ INLINED void write_tile(
 }
 
 #ifdef LENGTH_T
-// Without elements, no tile stores the counts. The first work-group stores them then.
+// If n is 0, no tile stores the counts, so the first work-group stores zeros.
 static inline void store_no_counts(__global ulong* count, const OFFSET_T n)
 {
     if (n == 0 && get_group_id(0) == 0 && get_local_id(0) < COUNTED) {
@@ -865,7 +865,7 @@ KERNEL SG_KERNEL void select_counts(
     uint mask[MASKS * ROWS], rank[RANKS], count[3];
     __global const T* x = in_base + in_offset;
 #ifdef LENGTH_T
-    // The multi-level scan takes the counts of all tiles of the capacity.
+    // The multi-level scan reads a count for each tile of the capacity.
     for (OFFSET_T tile = OWN_TILES + get_global_id(0); tile < tiles; tile += get_global_size(0)) {
         for (uint m = 0; m < COUNTED; m++) {
             counts[m * stride + tile] = 0;

@@ -38,8 +38,8 @@
 // segment is sorted in its own range. Parts are then parts of a segment. Each segment has a table and totals of its
 // own. A work-group of sort_offsets then scans rows of several tables (sort_offsets.cl).
 //
-// With LENGTH_T (lib/length.cl) a count in memory is the number of keys. The launches are those for the capacity, and the
-// work-groups divide the counted keys among them. Outputs from the count on do not change.
+// With LENGTH_T (lib/length.cl) the number of keys is a count in memory. The launches are those for the capacity, and
+// the work-groups share the first n keys equally. Elements of the outputs from index n on do not change.
 //
 // All regions of scratch begin at multiples of 16 bytes.
 //

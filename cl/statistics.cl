@@ -23,7 +23,8 @@
 // statistics_last. Without MOMENTS the answer is the extremes alone: the least if ENDS has bit 0, the largest if it has
 // bit 1.
 //
-// With LENGTH_T (lib/length.cl) a count in memory is n. If it is 0, the indices are ~0, and the values are arguments.
+// With LENGTH_T (lib/length.cl) n is a count in memory. If it is 0, the indices are ~0, and the values are those of
+// EMPTY_PARAMS.
 #include "lib/types.cl"
 #include "lib/length.cl"
 
@@ -479,7 +480,7 @@ INLINED void merge_share(Record* r, __global const Record* records, const uint g
     }
 }
 
-// The values of the answer without elements.
+// The values of the answer if n is 0.
 #ifdef LENGTH_T
 #define EMPTY_PARAMS , const T first_empty, const T last_empty
 #define EMPTY_ARGS , first_empty, last_empty

@@ -1,9 +1,9 @@
-// Statistics of groups: joins the moments, the extremes and the number of NaN of each group to its record.
+// Statistics of groups: joins the moments, the extremes and the number of NaN of each group into one record.
 //
 // Bytes: reads 72 bytes and two values for each group; writes a record of 96 bytes.
 //
-// `moments` has 6 words for each group: the count, then those of the sum and the variance. `values` and `indices` have
-// the smallest element of each group, then the largest of each.
+// `moments` has 6 words for each group: the count, then the words of the sum and the variance. `values` and `indices`
+// have the smallest elements of all groups, then the largest.
 
 // VALUE: an unsigned integer with the bits of an element.
 #ifndef VALUE

@@ -1,9 +1,9 @@
 // Transform with several outputs: out_c[i] = component c of element i of a source, for i < n.
 //
 // A work-group writes `run` contiguous elements. On GPUs each work-item writes EACH groups of VEC elements, WG groups
-// apart: 16 bytes of the largest component, fewer of the others. All loads come before the first store. On CPU drivers
-// (DEVICE_CPU) a work-group is one work-item. Bytes: reads each array of the source once, writes n elements to each
-// output.
+// apart. A group has 16 bytes of the largest component, and fewer of smaller ones. All loads come before the first
+// store. On CPU drivers (DEVICE_CPU) a work-group is one work-item. Bytes: reads each array of the source once, writes
+// n elements to each output.
 #include "lib/types.cl"
 #include "lib/sources.cl"
 

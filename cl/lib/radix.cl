@@ -180,7 +180,7 @@ INLINED part_t find_part(__global const uchar* scratch, const uint group, const 
 {
     part_t part;
 #ifdef LENGTH_T
-    // The work-groups divide the tiles of the n keys among them. The last parts may have none.
+    // The work-groups share the tiles of the n keys equally. The last parts may be empty.
     const OFFSET_T own = n / TILE + (n % TILE != 0), groups = get_num_groups(0);
     const OFFSET_T share = (own + groups - 1) / groups * TILE;
     part.begin = min(n, group * share);

@@ -217,8 +217,8 @@ static inline void output_offsets(
     }
 }
 
-// With LENGTH_T the arguments `tiles` and `share` are those of the capacity. OWN_TILES: the tiles of n elements. On CPU
-// drivers these are all tiles, and each has an equal share of the elements.
+// OWN_TILES: the number of tiles of the n elements. With LENGTH_T the arguments `tiles` and `share` are those of the
+// capacity. On CPU drivers all `tiles` tiles then share the n elements equally.
 #if defined(LENGTH_T) && WG != 1
 #define OWN_TILES (n / TILE + (n % TILE != 0))
 #else

@@ -1,7 +1,7 @@
-// A source whose elements are tuples, with an output for each component. The host replaces this file by text with the
-// same definitions.
+// A source whose elements are tuples, and an output for each component. The host replaces the include of this file by
+// text with the same definitions.
 //
-//     SOURCE_PARAMS(restrict)            the first parameters of a kernel; without the argument, those of a function
+//     SOURCE_PARAMS(restrict)            the first parameters of a kernel; of a function with an empty argument
 //     OUTPUT_PARAMS(restrict)            the parameters after them: the outputs
 //     SOURCE_ARGS, OUTPUT_ARGS           their names
 //     transform_at(i, outputs, args)     writes the components of element i to index i of their outputs

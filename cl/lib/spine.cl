@@ -31,7 +31,7 @@
 // Tree scan of `count` partials, a power of two. Their aggregate goes to total[0]; the rest of `total` is overwritten.
 static inline void tree_scan(Partial* total, Partial* prefix, uint count)
 {
-    // Mesa 25 loses a struct that a function returns into an element of an array.
+    // Mesa 25 loses the result if a function that returns a struct is assigned to an array element.
     const Partial identity = identity_partial();
     for (uint k = 0; k < count; k++) {
         prefix[k] = identity;
