@@ -18,13 +18,13 @@ struct Sample {
     time: u32,
 }
 
-/// Of two samples the larger one; of equal ones, the earlier.
+/// The larger of two samples; of equal ones, the earlier.
 #[operator(identity = Sample { value: i32::MIN, time: u32::MAX })]
 fn larger(a: Sample, b: Sample) -> Sample {
     if a.value > b.value || (a.value == b.value && a.time < b.time) { a } else { b }
 }
 
-/// For each sample the largest one so far.
+/// The largest sample so far, for each sample.
 fn peaks(device: &Device, samples: &[Sample]) -> Result<Vec<Sample>> {
     device.scan(samples, &larger())?.into_vec()
 }

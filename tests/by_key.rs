@@ -44,7 +44,7 @@ impl Keys {
     }
 }
 
-/// Keys without runs, with one, with one for each element, and with short and long ones.
+/// Keys of no run, of one run, of a run for each element, and of short and long runs.
 fn all_keys() -> Vec<Keys> {
     let most = if common::tiny() { 2500 } else { 40_000 };
     let mut rng = Rng::new(5);
@@ -72,7 +72,7 @@ fn close(got: f64, want: f64, bound: f64, what: &str) {
     assert!((got - want).abs() <= bound, "{what}: {got} instead of {want}");
 }
 
-/// Compares moments with those of two plain passes.
+/// Compares moments with those that two plain passes compute.
 fn same_moments<T: Element>(got: &Moments, own: &[T], what: &str) {
     let n = own.len() as f64;
     let mean = own.iter().map(|x| x.to_f64()).sum::<f64>() / n;
@@ -231,7 +231,7 @@ fn statistics_of_lines_are_those_of_each_line() {
     }
 }
 
-/// The indices of all elements, sorted within each run: stable, by keys that repeat.
+/// The indices of all elements after a stable sort within each run.
 fn sorted_in_runs(keys: &Keys, x: &[i32], descending: bool) -> Vec<usize> {
     let mut indices: Vec<usize> = (0..x.len()).collect();
     for ends in keys.offsets.windows(2) {
@@ -272,7 +272,7 @@ fn runs_are_sorted_each_by_itself() {
     }
 }
 
-/// The indices of the k largest or smallest elements of a run, sorted, or in the order of the run.
+/// The indices of the k largest or smallest elements of a run: sorted by their elements, or in the order of the run.
 fn chosen(own: &[i32], top: Top) -> Vec<usize> {
     let mut indices: Vec<usize> = (0..own.len()).collect();
     indices.sort_by(|&a, &b| if top.largest { own[b].cmp(&own[a]) } else { own[a].cmp(&own[b]) });
@@ -454,7 +454,7 @@ fn float_keys_compare_as_in_sorts() {
         let bits: Vec<u32> = found.to_vec().unwrap().into_iter().map(f32::to_bits).collect();
         assert_eq!(bits, [0.0, f32::NAN, 1.0, -0.0].map(f32::to_bits), "{name}");
         assert_eq!(means, [2.0, 7.0, 4.0, 5.0], "{name}");
-        // Keys and values that are computed.
+        // Keys and values as expressions.
         let doubled = vec![4u32, 5, 5, 8, 9, 9, 2];
         let halves = oclprim::op::Map::new(|x: u32| x / 2, "x / 2");
         let sums = device.mean(x.reversed().by_key(doubled.map(halves))).unwrap();

@@ -524,7 +524,7 @@ macro_rules! by_each_count {
     }};
 }
 
-/// A condition of elements: a function, and the same as an operator.
+/// A condition of elements, as a function and as an argument of a selection.
 struct Rule<T> {
     is: fn(T) -> bool,
     map: Map<fn(T) -> bool>,
@@ -534,7 +534,8 @@ fn rule<T>(is: fn(T) -> bool, text: &'static str) -> Rule<T> {
     Rule { is, map: Map::new(is, text) }
 }
 
-/// Asserts what a selection, partitions and a list of indices by a count contain. `rest` is the condition of the second part.
+/// Asserts the results of a selection, partitions and a list of indices by a count. `rest` is the condition of the
+/// second part.
 fn expect_selected<T: Element<Acc = T>>(
     what: &str,
     device: &Device,
@@ -873,7 +874,7 @@ fn the_largest_keys_by_a_count_are_those_of_the_shorter_array() {
     for (name, device) in devices() {
         for (n, counts) in sizes(&device) {
             let x = random::<u32>(n, 30);
-            // Many equal keys, of which the first are selected.
+            // Many keys are equal; the first of these are selected.
             let few: Vec<u32> = x.iter().map(|x| x % 3).collect();
             for (kind, x) in [("any", &x), ("few", &few)] {
                 let there = device.upload(x).unwrap();
@@ -952,7 +953,7 @@ fn means_and_quantiles_by_a_count_are_those_of_the_shorter_array() {
     }
 }
 
-/// A selection, a sort of its result and the largest keys of that follow one another without a wait.
+/// A selection, a sort of its result, and the largest keys of the sorted result follow one another without a wait.
 #[test]
 fn a_sort_follows_a_selection_without_the_host() {
     let chosen = Map::new(small, "x % 5 < 2");

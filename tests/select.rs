@@ -601,7 +601,7 @@ mod captured {
     }
 }
 
-/// Offsets of segments of `n` elements: of length 0, 1 and others, with elements before the first and after the last.
+/// Offsets of segments in `n` elements. Lengths are 0, 1 and others; elements lie before the first and after the last.
 fn some_offsets(n: usize) -> Vec<u32> {
     let (mut offsets, mut at) = (Vec::new(), n.min(3));
     for length in [0, 1, 5, 0, 0, 300, 1, 2, 4000, 17].into_iter().cycle().take(400) {
@@ -651,7 +651,7 @@ fn selects_in_segments(name: &str, device: &Device, x: &[u32], offsets: &[u32]) 
     let (got, found) = device.partition(there.segments(&wide), &below(LIMIT)).unwrap();
     assert!(got.to_vec().unwrap() == parts && found.to_vec().unwrap() == lengths, "{name}, partitioned");
 
-    // Into memory of the caller, with more room than needed.
+    // Into outputs of the caller, with more room than needed.
     let (mut to, mut ends) = (device.filled(n + 3, 9u32).unwrap(), device.zeroed::<u64>(offsets.len()).unwrap());
     device.select_into(x.segments(&wide), &below(LIMIT), to.view_mut(1..n + 2).unwrap(), &mut ends).unwrap();
     let to = to.to_vec().unwrap();

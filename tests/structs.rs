@@ -84,7 +84,7 @@ impl Tried for Bytes32 {
     }
 }
 
-/// Structs within a struct, of the most bytes that an operator takes.
+/// A struct of structs, of the maximum size that an operator takes.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, SharedType)]
 #[repr(C)]
 struct Bytes64 {
@@ -186,7 +186,7 @@ fn scans_equal_a_loop<T: Tried>(name: &str, device: &Device) {
     }
 }
 
-/// Calls a function for each struct; for one of them if time is short.
+/// Calls a function for each struct, or in short runs for one of them.
 macro_rules! for_each_struct {
     ($function:ident($($argument:expr),*)) => {
         $function::<Bytes12>($($argument),*);
@@ -389,7 +389,7 @@ fn operators_that_round_have_the_same_bits_on_every_device() {
     }
 }
 
-/// A struct whose text an operator has.
+/// A struct whose text in OpenCL C is given with the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 struct Span {

@@ -178,7 +178,7 @@ pub struct Rung {
 /// ```
 pub struct Climb(Box<dyn Call>);
 
-/// What a benchmark case does. One object has its data and its three functions.
+/// The functions of a benchmark case. One object has all three and their data.
 trait Call {
     fn reset(&mut self) -> Result<()>;
     fn run(&mut self) -> Result<()>;

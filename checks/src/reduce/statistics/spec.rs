@@ -113,8 +113,8 @@ pub(in crate::reduce) fn same_moments(got: &[Moments], want: &[Moments]) -> Resu
     }
 }
 
-/// Checks the records of segments against plain extremes, the numbers of NaN, and [`Device::moments`], which has its
-/// own cases.
+/// Checks the records of segments against plain extremes, plain numbers of NaN, and [`Device::moments`], which has
+/// cases of its own.
 fn check_segments(device: &Device, n: usize, cut: Cut) -> Result<(), Failure> {
     let (input, offsets) = (Values::Of(Data::Special).generate::<f32>(n), cut.offsets::<u32>(n));
     let (x, ends) = (device.upload(&input)?, device.upload(&offsets)?);
