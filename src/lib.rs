@@ -23,23 +23,24 @@
 //! | | |
 //! |---|---|
 //! | [`reduce`](Device::reduce), [`arg_min`](Device::arg_min), [`arg_max`](Device::arg_max) | one value from many: [`reduce`] |
-//! | [`transform`](Device::transform) | the elements of an expression; of several at once, each to an output of its own: [`source`] |
+//! | [`transform`](Device::transform) | the elements of an expression. Those of several expressions go to an output each: [`source`] |
 //! | [`min_max`](Device::min_max), [`statistics`](Device::statistics), [`mean`](Device::mean), [`variance`](Device::variance) | several statistics in one pass: [`reduce::statistics`] |
 //! | [`count`](Device::count), [`any`](Device::any), [`all`](Device::all) | `count`: number of elements that meet a [condition](op::Condition). `any` and `all`: whether one element, or every element, meets it. Also of each group: [`reduce::count`] |
-//! | [`reduce`](Device::reduce) with a user-defined [operator](op::Operator) | one value from many, over structs too; sums and products of [complex numbers](op::complex_sum): [`reduce::by`]. [`scan`](Device::scan) takes structs, too: [`scan::by`] |
+//! | [`reduce`](Device::reduce) with a user-defined [operator](op::Operator) | one value from many, over structs too; sums and products of [complex numbers](op::complex_sum): [`reduce::by`]. A [`scan`](Device::scan) of structs: [`scan::by`] |
 //! | [`x.cast()`](Source::cast), [`x.map()`](Source::map), [`x.times()`](Source::times), ... | expressions as inputs: another type, a function of each element, products. `reduce`, `scan`, `transform` and `transpose` compute them as they read; [`source`] has the cost in other methods |
-//! | [`x.segments()`](Source::segments), [`x.by_key()`](Source::by_key), [`x.flagged()`](Source::flagged), [`view.along()`](NdView::along) | groups as inputs of `reduce` and `scan`: segments, runs of equal keys, flagged ranges (only `scan`), lines along axes. One value from each: [`reduce::segmented`], [`select::by_key`], [`reduce::axis`]; prefix scans of each: [`scan::segmented`], [`scan::axis`] |
+//! | [`x.take(&count)`](Source::take) | the first elements, by a count on the device. [`source::Grouped`] lists the primitives that take it |
+//! | [`x.segments()`](Source::segments), [`x.by_key()`](Source::by_key), [`x.flagged()`](Source::flagged), [`view.along()`](NdView::along) | groups as inputs of `reduce` and `scan`: segments, runs of equal keys, flagged ranges (only `scan`), lines along axes. One value from each: [`reduce::segmented`], [`select::by_key`], [`reduce::axis`]; prefix scans of each: [`scan::segmented`], [`scan::axis`]. Most other primitives [take groups, too](source::Grouped); those [by key](select::by_key::groups) find the runs first |
 //! | [`arg_min`](Device::arg_min), [`arg_max`](Device::arg_max), [`min_max`](Device::min_max) of [`x.segments()`](Source::segments), [`x.by_key()`](Source::by_key), [`view.along()`](NdView::along) | the extremes of each group, and their indices: [`reduce::segmented::extremes`], [`reduce::axis::extremes`] |
-//! | [`moments`](Device::moments), [`mean`](Device::mean), [`variance`](Device::variance) of [`view.along()`](NdView::along) and of [`x.segments()`](Source::segments) | mean and variance of each line or segment, in one pass: [`reduce::axis::moments`], [`reduce::segmented::moments`] |
+//! | [`moments`](Device::moments), [`mean`](Device::mean), [`variance`](Device::variance), [`statistics`](Device::statistics) of [`view.along()`](NdView::along), [`x.segments()`](Source::segments), [`x.by_key()`](Source::by_key) | mean and variance of each group, in one pass: [`reduce::axis::moments`], [`reduce::segmented::moments`]; also its extremes and the number of NaN: [`reduce::statistics::groups`] |
 //! | [`reduce`](Device::reduce) with [`Sum.exact()`](op::Usage::exact), [`Mean`](op::Mean) | correctly rounded sums and means, also of groups: [`exact`] |
 //! | [`scan`](Device::scan), [`offsets_of`](Device::offsets_of) | prefix scan: `out[i] = x[0] op ... op x[i]`, [exclusive](op::Usage::exclusive) and [reversed](op::Usage::reversed) too; offsets from counts: [`scan`] |
-//! | [`select`](Device::select), [`select_indices`](Device::select_indices), [`partition`](Device::partition) | the elements that meet a [condition](op::Condition), or whose [flags](Source::flagged) do, or their indices; in a partition, the other elements follow: [`select`], [`select::partition`]. Of each [segment](Source::segments): [`select::segmented`] |
-//! | [`unique`](Device::unique), [`run_length_encode`](Device::run_length_encode), [`non_trivial_runs`](Device::non_trivial_runs) | runs of equal neighbours: [`select::runs`] |
+//! | [`select`](Device::select), [`select_indices`](Device::select_indices), [`partition`](Device::partition) | the elements that meet a [condition](op::Condition), or whose [flags](Source::flagged) do, or their indices; in a partition, the other elements follow: [`select`], [`select::partition`]. `select` and `partition` of [segments](Source::segments): [`select::segmented`] |
+//! | [`unique`](Device::unique), [`run_length_encode`](Device::run_length_encode), [`non_trivial_runs`](Device::non_trivial_runs) | runs of equal neighbours: [`select::runs`]. `unique` of [segments](Source::segments): [`select::segmented`] |
 //! | [`adjacent_difference`](Device::adjacent_difference) | difference between each element and the one before it: [`select::adjacent`] |
 //! | [`transpose`](Device::transpose) | rows become columns, of one matrix or of [many](Matrices): [`layout::transpose`]. Of an expression, in one pass: [`layout::transpose::mapped`] |
 //! | [`transpose_in_place`](Device::transpose_in_place) | transpose of a square or rectangular matrix within its own memory: [`layout::transpose::in_place`] |
 //! | [`transform`](Device::transform) or [`copy`](Device::copy) of [`view.permute()`](NdView::permute) | axes in another order: [`layout::permute`] |
-//! | [`histogram`](Device::histogram) | number or total [weight](Source::weighted) of the samples in each bin, also of [channels](Source::channels), [segments](Source::segments) and [lines](NdView::along): [`histogram`] |
+//! | [`histogram`](Device::histogram) | number or total [weight](Source::weighted) of the samples in each bin, also of [channels](Source::channels) and of each group: [`histogram`], [`histogram::groups`] |
 //! | [`copy`](Device::copy), [`copy_within`](Buffer::copy_within) | copies elements from any offset to any offset: [`layout::copy`] |
 //! | [`filled`](Device::filled), [`zeroed`](Device::zeroed), [`Buffer::fill`] | the same value for every element |
 //! | [`copy`](Device::copy) of an [`NdView`], of [`x.ranges()`](Source::ranges) | copies between N-dimensional views: [`layout::copy::nd`]; of many ranges at once: [`layout::copy::ranges`] |
@@ -48,11 +49,11 @@
 //! | [`sort`](Device::sort), [`argsort`](Device::argsort) | sorted keys, also [with values](Source::with), or indices: [`sort`]. By a user's order, also of structs: [`merge::sort`] |
 //! | [`sort`](Device::sort) of [`x.with_columns()`](Source::with_columns) | sorted keys with several columns of values: [`sort::columns`] |
 //! | [`sort_in_place`](Device::sort_in_place) | sorts keys in their own memory: [`sort::in_place`] |
-//! | [`sort`](Device::sort), [`argsort`](Device::argsort) of [`x.segments()`](Source::segments) | sorts each segment separately: [`sort::segmented`] |
+//! | [`sort`](Device::sort), [`argsort`](Device::argsort) of [`x.segments()`](Source::segments), [`x.by_key()`](Source::by_key), [`view.along()`](NdView::along) | sorts each group separately: [`sort::segmented`], [`sort::lines`] |
 //! | [`merge`](Device::merge) | two sorted ranges as one, also [with values](Source::with): [`merge`] |
 //! | [`set_operation`](Device::set_operation) | union, intersection, difference of sorted ranges: [`merge::set`] |
 //! | [`search`](Device::search), [`first_unsorted`](Device::first_unsorted) | insertion indices of many needles in a sorted range; test for sorted order: [`merge::search`] |
-//! | [`top_k`](Device::top_k) | the largest or smallest keys, also [with values](Source::with) or [indices](Source::indexed), also of each row: [`topk`] |
+//! | [`top_k`](Device::top_k) | the largest or smallest keys, also [with values](Source::with) or [indices](Source::indexed), of each row too: [`topk`]. Of each group: [`topk::groups`] |
 //! | [`nth_element`](Device::nth_element), [`quantile`](Device::quantile), [`median`](Device::median) | the key at a given rank, and quantiles: [`topk`]; quantiles of each group: [`topk::quantiles`] |
 //! | [`ExactSum`] | the exact sum of floats, as a value that can be merged, stored and sent: [`exact`] |
 //! | [`iota`](Device::iota) | numbers from a start, with a step: [`iota`] |
