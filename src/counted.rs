@@ -42,7 +42,7 @@ pub enum Count<'c> {
     U64(Input<'c, u64>),
 }
 
-/// Elements, and the count that says how many of them are valid, if there is one.
+/// Elements and, for `take(&count)`, the number of valid ones.
 pub(crate) type Firsts<'a, T> = (Input<'a, T>, Option<Count<'a>>);
 
 impl<'c> Count<'c> {
@@ -72,7 +72,7 @@ impl<'c> Count<'c> {
         Ok(clamped(count, most))
     }
 
-    /// [`Self::read`] of a count, if there is one; else `n`.
+    /// The value of a count, as [`Self::read`] returns it; `n` if there is no count.
     pub(crate) fn known(count: Option<Self>, device: &Device, n: usize) -> Result<usize> {
         count.map_or(Ok(n), |count| count.read(device, n))
     }
@@ -136,7 +136,7 @@ pub(crate) fn arriving<'a>(
     if count.is_some() { Ok((input.cl(device)?, None)) } else { input.arriving(device) }
 }
 
-/// The number of elements as an argument of kernels. Returns an error if an output overlaps it.
+/// A count as an argument of kernels. Returns an error if an output overlaps it.
 pub(crate) fn on_device(
     device: &ClDevice,
     count: Option<Count<'_>>,

@@ -189,7 +189,7 @@ scalars! { bool "bool" false |a, b| a == b, |kind, _| kind % 2 == 0; }
 /// A component of an item: its type in Rust and in OpenCL C.
 pub type Component = (TypeId, Type);
 
-/// The component that a struct is.
+/// The single component of an item that is a struct.
 pub fn component<T: SharedType + 'static>() -> Component {
     let (name, program) = Program::of(T::ITEM);
     let (definition, size, needs_fp64) = (program.text(), size_of::<T>(), program.fp64);

@@ -36,7 +36,8 @@ pub fn plan(n: usize, load: &Load, count: Option<ElementType>, caps: &Tuned, wid
     planned(with_length(program, count), n, load, caps, wide)
 }
 
-/// [`plan`] for elements that are tuples, with an output for each component. On GPUs, `run` is that of a work-group.
+/// [`plan`] for elements that are tuples, with an output for each component. Its `run` has the elements that a
+/// work-group writes, on GPUs too.
 pub fn plan_several(n: usize, load: &Load, caps: &Tuned, wide: bool) -> Result<Plan> {
     let plan = planned(ProgramSpec::new("transform_several.cl", SEVERAL, caps), n, load, caps, wide)?;
     let run = if caps.class == DeviceClass::Cpu { plan.run } else { per_group(plan.work_group, load) };

@@ -77,8 +77,8 @@ pub struct Along<V, A> {
 }
 
 impl<V: Shaped, A: Axes> Along<V, A> {
-    /// Calls `read` with the elements in memory, and with the offsets of the lines, of which `what` is computed. Lines
-    /// without elements are an error.
+    /// Calls `read` with the elements in memory and the offsets of the lines. Lines without elements are an error,
+    /// whose message begins with `what`.
     pub(crate) fn as_segments<R>(
         &self,
         device: &Device,
@@ -112,12 +112,12 @@ impl<V: Viewed, A: Axes> Along<V, A> {
         self.view.shape()
     }
 
-    /// As [`adjoin`].
+    /// [`adjoin`] of these axes.
     pub(crate) fn adjoin(&self) -> Result<bool> {
         adjoin(self.shape(), self.axes.list())
     }
 
-    /// As [`put_lines`].
+    /// [`put_lines`] for these lines.
     pub(crate) fn put<R: Pod>(&self, device: &Device, lines: &Buffer<R>, output: Output<'_, R>) -> Result<()> {
         put_lines(device, self.shape(), self.axes.list(), lines, output)
     }
@@ -182,14 +182,13 @@ impl<V: Viewed, A: Axes> Along<V, A> {
     }
 }
 
-/// Returns whether lines follow one another in the order of a view of this shape: the axes are the last ones.
+/// Returns whether lines are contiguous in the row-major order of this shape: `axes` are the last ones, in order.
 pub(crate) fn adjoin(shape: &[usize], axes: &[usize]) -> Result<bool> {
     let [kept, taken] = kept_and_taken(shape, axes)?;
     Ok(kept.iter().chain(&taken).is_sorted())
 }
 
-/// Copies elements from `lines`, which has one line along `axes` after another, to an output of a shape, in row-major
-/// order.
+/// Copies `lines`, in which lines along `axes` follow one another, to the row-major order of `shape`.
 pub(crate) fn put_lines<R: Pod>(
     device: &Device,
     shape: &[usize],
@@ -206,7 +205,7 @@ pub(crate) fn put_lines<R: Pod>(
     device.copy(lines.nd(&of_lines)?.permute(&back)?, to)
 }
 
-/// As [`Along::in_memory`].
+/// [`Along::in_memory`] of the lines of a view.
 #[inline(never)]
 pub(crate) fn in_memory<'a, T: Pod>(
     device: &Device,
@@ -685,8 +684,9 @@ impl<T: Item + Plain, F: Function<T, Output: Plain>> NdMap<'_, T, F> {
         Along { view: self, axes }
     }
 
-    /// The mapped elements in memory, with their layout. A view without gaps is mapped in the order of its memory, so a
-    /// broadcast element is mapped once. Other views are copied first, since `f` may not be defined for elements in gaps.
+    /// The mapped elements in memory, with their layout. A view without gaps is mapped in the order of memory, so an
+    /// element that is broadcast is mapped once. Other views are copied first, since `f` may not be defined for
+    /// elements in gaps.
     pub(crate) fn mapped(&self, device: &Device) -> Result<AlongOne<'static, F::Output>> {
         let (view, layout) = (self.view, self.view.layout());
         if let Some((low, high)) = layout.span().filter(|_| has_no_gaps(layout)) {
@@ -700,7 +700,7 @@ impl<T: Item + Plain, F: Function<T, Output: Plain>> NdMap<'_, T, F> {
     }
 }
 
-/// Returns whether a layout with elements has every element of its span.
+/// Returns whether a layout, which is not empty, has every element of its span.
 fn has_no_gaps(layout: &Layout) -> bool {
     let mut axes: Vec<_> = layout.strides().iter().map(|stride| stride.unsigned_abs()).zip(layout.shape()).collect();
     axes.sort_unstable();

@@ -46,7 +46,7 @@ pub trait Returned: Computed {}
 
 impl<T: Element<Acc = T>> Returned for T {}
 
-/// The type of a component in OpenCL C, if the item has one component.
+/// The type in OpenCL C of an item of one component.
 pub(super) fn type_of<T: Returned>() -> Type {
     let mut all = Vec::with_capacity(1);
     T::components(&mut all);

@@ -101,7 +101,7 @@ impl<S: Source> Counted<'_, S> {
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a source, nor its first elements by a count",
+    message = "`{Self}` is neither a source nor the first elements of one by a count",
     label = "expected `&[T]`, `&Vec<T>`, `&Buffer<T>`, a `View`, an expression over them, or `x.take(&count)`",
     note = "a `Vec`, an array or a `Buffer` is passed by reference"
 )]
@@ -109,31 +109,31 @@ pub trait Sequence: Sized {
     /// The type of an element.
     type Item: Copy + Send + Sync + 'static;
 
-    /// True if a count is the number of elements.
+    /// True if the number of elements is a count in memory.
     #[doc(hidden)]
     const BY_COUNT: bool;
 
-    /// The number of elements of the source.
+    /// The number of elements of the whole source, an upper bound of the count.
     #[doc(hidden)]
     fn most(&self) -> Result<usize>;
 
-    /// The number of elements. On an OpenCL device it waits for a count.
+    /// The number of elements. With a count on an OpenCL device, this waits for it.
     #[doc(hidden)]
     fn len_on(&self, device: &Device) -> Result<usize>;
 
-    /// The elements in memory. With a count, only as many of them as it says are valid. The CPU backend reads a count,
-    /// and holds exactly its elements.
+    /// The elements in memory, and the count, if a device has to read it. Then only the first elements are valid. The
+    /// CPU backend reads the count itself, and returns exactly the counted elements.
     #[doc(hidden)]
     fn held_on<'a>(&'a self, device: &Device) -> Result<(Held<'a, Self::Item>, Option<Count<'a>>)>
     where
         Self::Item: Pod;
 
-    /// As many values in memory as [`Self::held_on`] returns elements.
+    /// The values in memory: as many as the elements that [`Self::held_on`] returns.
     #[doc(hidden)]
     fn values_on<'a, V: Source<Item: Pod>>(&self, values: &'a V, device: &Device) -> Result<Held<'a, V::Item>>;
 
-    /// The output of the `n` elements that [`Self::held_on`] returns. With a count, `output` has the length of the
-    /// source.
+    /// The part of `output` for the `n` elements that [`Self::held_on`] returns. With a count, `output` has the length
+    /// of the whole source.
     #[doc(hidden)]
     fn output_on<'o, R: Pod>(&self, output: Output<'o, R>, n: usize, what: &str) -> Result<Output<'o, R>>;
 }
@@ -204,8 +204,7 @@ impl<S: Source> Sequence for Counted<'_, S> {
 }
 
 impl<S: Source> Counted<'_, S> {
-    /// The first elements with a value for each, as [`Source::with`]. There are as many values as elements of the whole
-    /// source.
+    /// The first elements with a value for each, as [`Source::with`]. `values` has the length of the whole source.
     ///
     /// ```
     /// use oclprim::{Device, Order, Source};

@@ -170,13 +170,13 @@ struct Direct {
     aligned: bool,
 }
 
-/// Memory among the parameters of the text. A text reads the same memory by the same parameters.
+/// Memory among the parameters of the text. Arrays that occur several times share their parameters.
 struct Declared {
     identity: Identity,
     ty: Type,
     /// The number in the names of pointer and offset.
     number: usize,
-    /// The argument, with a device.
+    /// The index of the argument; `None` without a device.
     argument: Option<usize>,
     aligned: bool,
 }
@@ -258,8 +258,8 @@ impl<'d> Text<'d> {
         self.plain("ulong", &(value as u64).to_ne_bytes())
     }
 
-    /// Declares the structs among the components of the items that a function takes, so that memory of these structs is
-    /// read in their types.
+    /// Declares the structs in the items that a function takes. Memory of these structs is then read in their types,
+    /// not as bytes.
     pub(super) fn declare<I: Item>(&mut self) {
         I::components(&mut self.structs);
     }
@@ -482,7 +482,7 @@ impl<'d> Text<'d> {
         Component { factors, ..self.value(element, &text) }
     }
 
-    /// A text for each array that is read at index `i`.
+    /// The texts for all arrays that are read at index `i`, joined.
     fn each(&self, text: &dyn Fn(&Direct) -> String) -> String {
         self.direct.iter().map(text).collect()
     }
@@ -492,12 +492,12 @@ impl<'d> Text<'d> {
         self.each(&|one| format!("const {} d{}, ", one.element.storage(), one.number))
     }
 
-    /// Arguments for these parameters: the elements at index `i`, or `k` of those that [`Self::loads`] loads.
+    /// Arguments for these parameters: the elements at index `i`, or element `k` of those that [`Self::loads`] loads.
     fn elements_read(&self, loaded: bool) -> String {
         self.each(&|one| if loaded { format!("d{}[k], ", one.number) } else { format!("s{0}[o{0} + i], ", one.number) })
     }
 
-    /// Loads `count` elements of each of these arrays from index `i` on.
+    /// The text that loads `count` elements of each of these arrays, from index `i` on.
     fn loads(&self, count: usize) -> String {
         self.each(&|one| {
             let (ty, number) = (one.element.storage(), one.number);
@@ -526,7 +526,7 @@ impl<'d> Text<'d> {
         )
     }
 
-    /// The load with this text, whose elements are of one component or several. `ty` is the largest type of a component.
+    /// The load with this text. `ty` is the type of the elements or, if they are tuples, of the largest component.
     fn load(self, include: &'static str, ty: Type, text: String) -> Load {
         Load {
             include,

@@ -340,8 +340,8 @@ pub trait Source: Sized + Sync {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     ///
-    /// A result for each segment becomes one for each element by a gather, like `repeat` of NumPy. The segment of element
-    /// i is the number of ends that are at most i.
+    /// A gather repeats the result of a segment for each of its elements, like NumPy's `repeat`. The segment of element
+    /// i is the number of segments that end at or before i.
     ///
     /// ```
     /// use oclprim::{Bound, Buffer, Device, Order, Source, op::Sum};

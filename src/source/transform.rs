@@ -63,7 +63,7 @@ impl<S: Source<Item: Written<W>>, W> Transformable<W> for S {
 #[derive(Debug)]
 pub enum Whole {}
 
-/// Elements, tuples, that [`Device::transform`] writes to an output for each component.
+/// Elements that are tuples: [`Device::transform`] writes each component to an output of its own.
 #[derive(Debug)]
 pub enum Split {}
 
@@ -228,9 +228,10 @@ impl<S: Source<Item: Plain>> Transformable for Counted<'_, S> {
 /// These methods write the elements of a [source](crate::source) to memory: `out[i] = x[i]`.
 impl Device {
     /// Transform: `out[i] = x[i]`, for every element of a [source](crate::source). For an [`NdView`](crate::NdView),
-    /// `out` has its elements in row-major order. For the first elements [by a count](Source::take), the call waits for the count.
+    /// `out` has its elements in row-major order. For the first elements [by a count](Source::take), the call waits for
+    /// the count.
     ///
-    /// If the elements are tuples, such as those of a [`zip`](Source::zip), each component goes to a result of its own:
+    /// If the elements are tuples, such as those of a [`zip`](Source::zip), each component goes to a buffer of its own:
     /// `(a[i], b[i]) = x[i]`. So several expressions over the same arrays take one launch.
     ///
     /// One pass: reads each array of the source once, and writes n elements to each result. An array that is read at other
