@@ -62,8 +62,8 @@ pub trait Combine<T: Pod>: Copy + Sealed {
 
 /// The type of the values that scans and reductions of groups combine: an [`Element`], a complex number, or a struct.
 ///
-/// `#[derive(SharedType)]` implements the trait for a struct. For a struct whose text an
-/// [`Operator::of_struct`] has, implement the trait without methods:
+/// `#[derive(SharedType)]` implements the trait for a struct. If [`Operator::of_struct`] gets the text of a struct,
+/// implement the trait without methods:
 ///
 /// ```
 /// use bytemuck::{Pod, Zeroable};
@@ -91,7 +91,7 @@ pub trait Combine<T: Pod>: Copy + Sealed {
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not an element type, nor a struct for devices",
+    message = "`{Self}` is neither an element type nor a struct for devices",
     label = "expected `i8`..`i64`, `u8`..`u64`, `f16`, `bf16`, `f32`, `f64`, or a struct",
     note = "use `u8` (0 and 1) for `bool`, `u64` for `usize`, and `i64` for `isize`",
     note = "for a struct, write `#[derive(SharedType)]`, with the feature `macros`, or `impl op::Combinable for {Self} {{}}`"

@@ -267,8 +267,8 @@ impl MapText {
         self.define(["first_kind", "second_kind"][kind], &arguments, "bool", &self.functions)
     }
 
-    /// The function `name` with these parameters, which returns a `to`, for sources. `known` has the further functions
-    /// that the program contains.
+    /// The text of the function `name` for sources, which returns a `to`. `known` has the further functions that the
+    /// program already contains.
     pub(crate) fn function(&self, name: &str, parameters: &str, to: &str, known: &mut Vec<String>) -> String {
         let functions = if known.contains(&self.functions) { "" } else { &self.functions };
         let text = self.define(name, parameters, to, functions);

@@ -11,8 +11,8 @@ use crate::{Element, ElementType, Error, Result};
 ///
 /// [`Device::reduce`](crate::Device::reduce) takes an operator over any type. Reductions of groups, and
 /// [`Device::scan`](crate::Device::scan), take an operator over a [`Combinable`](super::Combinable) type: an element type or
-/// a struct. Reductions of all elements and along axes need a commutative operator. Segments, runs of keys and scans do
-/// not.
+/// a struct. Reductions of all elements need a commutative operator, and so do those of element types along axes.
+/// Segments, runs of keys and scans do not.
 ///
 /// The caller promises that the operator is associative, and commutative where a reduction needs it. The caller also
 /// promises that its identity is neutral, and that function and expression agree. [`op::laws`](crate::op::laws) checks

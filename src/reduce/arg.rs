@@ -111,7 +111,7 @@ impl<S: Sequence<Item: Element>> Extremal for S {
     }
 }
 
-/// Writes the results of no elements, by a count.
+/// Writes the results for a count of 0.
 fn put<T: Element>(
     device: &Device,
     empty: &[T],
@@ -186,7 +186,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Same as [`Device::arg_min`], but without those for the values of offsets and of counts.
+    /// Same as [`Device::arg_min`], except those for invalid offsets and for a count of 0.
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if an output has another number of elements.
     ///
     /// ```

@@ -82,7 +82,7 @@ impl End {
         }
     }
 
-    /// The value of no elements.
+    /// The value of an empty input.
     pub(crate) const fn empty<T: Element>(self) -> T {
         match self {
             Self::Min => T::HIGHEST,

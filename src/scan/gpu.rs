@@ -89,7 +89,7 @@ pub(crate) trait Operation {
 
     fn reversed(&self) -> bool;
 
-    /// The launches of a scan with at least one result, as of [`plan`].
+    /// The launches of a scan with at least one result, as [`plan`] returns them.
     fn plan(&self, outputs: usize, aligned: [bool; 2], caps: &Tuned, wide: bool) -> Result<Plan>;
 
     /// Elements that a launch may take before later ones arrive: a tile, or all `n`. Kernels of segments have one launch.
@@ -97,12 +97,12 @@ pub(crate) trait Operation {
         n
     }
 
-    /// The scan of as many elements as a count says; `None` if it takes no count.
+    /// The same operation for a count of elements; `None` if it takes no count.
     fn of_count(&self, _: &ClCount) -> Option<Form> {
         None
     }
 
-    /// Returns whether a count is the number of elements.
+    /// Returns whether the number of elements is a count in memory.
     fn counts(&self) -> bool {
         false
     }
@@ -134,7 +134,8 @@ impl Operation for Form {
     }
 }
 
-/// Returns whether vectors are aligned. A reversed scan has its first vector at the end of the input, which a count moves.
+/// Returns whether vectors are aligned. A reversed scan has its first vector at the end of the input. A count moves
+/// this end, so no alignment is known then.
 fn ends_or_starts_aligned(operation: &dyn Operation, place: &ClInput) -> bool {
     if operation.reversed() { !operation.counts() && place.ends_aligned() } else { place.aligned() }
 }

@@ -75,8 +75,9 @@ impl<T> Scan<T> {
     }
 }
 
-/// An input of [`Device::scan`]: a [`Source`], its first elements [by a count](Source::take), or groups of one ([`segments`](Source::segments),
-/// [`by_key`](Source::by_key), [`flagged`](Source::flagged), lines [`along`](crate::NdView::along) axes).
+/// An input of [`Device::scan`]: a [`Source`], its first elements [by a count](Source::take), or groups of it
+/// ([`segments`](Source::segments), [`by_key`](Source::by_key), [`flagged`](Source::flagged), lines
+/// [`along`](crate::NdView::along) axes).
 ///
 /// The crate alone implements this trait.
 ///
@@ -248,7 +249,7 @@ impl Device {
     /// count](Source::take), the call waits for the count.
     ///
     /// The operator is a built-in one or the [user's](crate::op::Operator), which need not be commutative. The user's
-    /// operator may be over [structs](by). With [`Sum.exact()`](Usage::exact), each result
+    /// operator may be over [structs](by); such a scan takes no count. With [`Sum.exact()`](Usage::exact), each result
     /// is the float nearest to the exact sum of the start and the prefix. Only whole inputs have this level.
     ///
     /// # Errors
@@ -257,7 +258,8 @@ impl Device {
     /// error for [exact](Usage::exact) scans of groups, of float products, and by a user-defined operator.
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are no offsets, or if an offset is beyond
     /// the next one or beyond the input. The same error if the number of keys or flags is not that of the elements, or
-    /// if there is no such axis. The same error if a user-defined operator has another type in OpenCL C than the elements.
+    /// if there is no such axis. The same error if the type of a user-defined operator in
+    /// OpenCL C is not that of the elements.
     /// [`ErrorKind::Build`](crate::ErrorKind::Build) if the text of a user-defined operator does not compile. For an
     /// expression, also the errors of [`Device::transform`].
     ///

@@ -16,7 +16,7 @@
 //! commutative, since neighbouring elements belong to different lanes.
 //!
 //! Structs in segments, by key and along axes take a [scan in segments](crate::scan::by), and then the last result of each
-//! segment. There the operator need not be commutative. It takes 3 n operations, and n more elements of temporary memory.
+//! segment. Their operator need not be commutative. This takes 3 n operations, and temporary memory of n elements.
 
 #[doc(hidden)]
 pub(crate) mod gpu;

@@ -54,7 +54,7 @@ pub enum Find {
 }
 
 impl Find {
-    /// The results without elements, which are only those by a count.
+    /// The results for a count of 0. Other empty inputs are errors.
     fn empty<T: Element>(self) -> [T; 2] {
         match self {
             Self::One(end) => [end.empty(); 2],
@@ -147,8 +147,8 @@ fn joins(tiles: usize) -> Vec<usize> {
     joins
 }
 
-/// Runs a plan; `input` is not empty. With moments, `out` receives the words of the record, and there is no count. Else
-/// `out` receives the values, and `places` their indices.
+/// Runs a plan; `input` is not empty. With moments, `out` receives the words of the record, and `count` is `None`.
+/// Without them, `out` receives the extremes, and `places` their indices.
 fn run<T: Element>(
     device: &ClDevice,
     find: Find,
@@ -165,7 +165,7 @@ fn run<T: Element>(
     launch(device, &plan, (input, count), (out, out_offset), (places, places_offset), scratch)
 }
 
-/// `count` has the bytes of the values without elements.
+/// `count` has a count, and the bytes of the values for a count of 0.
 fn launch<'d>(
     device: &'d ClDevice,
     plan: &Plan,
@@ -256,7 +256,7 @@ pub(crate) fn statistics<T: Element>(
     out.finish(device)
 }
 
-/// Finds one extreme or both; `input` is not empty. If a count is 0, the indices are `u64::MAX`.
+/// Finds one extreme or both; `input` is not empty. For a count of 0 the indices are `u64::MAX`.
 pub(crate) fn extremes<T: Element>(
     device: &ClDevice,
     find: Find,

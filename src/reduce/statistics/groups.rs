@@ -8,9 +8,9 @@
 //! | scratch | that of the passes, about 100 bytes for each group, and for floats a byte for each element |
 //! | limits | any n and any number of groups that fit the device |
 //!
-//! Indices count from the start of the group. The record of an empty segment has the count 0, the mean and the variance
-//! NaN, and the extremes of [`Device::min_max`] of an empty segment. Results of the `mean` and the `variance` of floats
-//! are those of [`Device::moments`].
+//! Indices count from the start of the group. The record of an empty segment has the count 0. Its mean and its variance
+//! are NaN, and its extremes are those of [`Device::min_max`] of an empty segment. The mean and the variance of floats
+//! have the bits of [`Device::moments`].
 
 use super::{Measurable, StatisticsRecord, WORDS, gpu};
 use crate::{
@@ -84,7 +84,7 @@ impl Device {
         let groups = segments(offsets.len())?;
         output.expect_len(groups, "statistics of segments")?;
         extents_apart(&[elements.extent(), offsets.extent()], &[output.extent()])?;
-        // Each pass reads them, so they are uploaded once.
+        // Each pass reads the elements, so they are uploaded once.
         let (mut own, mut own_offsets) = (None, None);
         let (elements, offsets) = (self.copied_once(elements, &mut own)?, self.copied_once(offsets, &mut own_offsets)?);
         let mut moments = self.temporary::<MomentsRecord<T>>(groups)?;

@@ -200,7 +200,7 @@ pub trait Measurable: Grouped<Item: Element> {
     /// [`Statistics`], or a buffer of [`StatisticsRecord`] for groups; by key, the keys and the buffer.
     type Statistics;
 
-    /// A figure of the moments.
+    /// A number that `figure` computes from the moments, for the input or for each group.
     #[doc(hidden)]
     fn figure(self, device: &Device, figure: fn(Moments) -> f64) -> Result<Self::Found>;
 
@@ -291,8 +291,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Same as [`Device::statistics`]; [`ErrorKind::InvalidInput`] if `output` does not have as many elements as there
-    /// are records.
+    /// Same as [`Device::statistics`]; [`ErrorKind::InvalidInput`] also if `output` does not have an element for each
+    /// record.
     ///
     /// ```
     /// use oclprim::{Device, StatisticsRecord};

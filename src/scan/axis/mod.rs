@@ -14,8 +14,8 @@
 //! comes from the aggregates of earlier chunks, in the order of tiles in [`scan`](crate::scan).
 //!
 //! If the stride along the axis is less than 32 bytes, the lines are transposed before the scan, and the results after
-//! it. So are lines along several axes with another axis of at least two elements between them. A view with gaps is
-//! copied first, which costs another read and write.
+//! it. The same holds for lines along several axes, if another axis of at least two elements lies between these. A view
+//! with gaps is copied first, which costs another read and write.
 
 #[doc(hidden)]
 pub(crate) mod cpu;
@@ -67,8 +67,8 @@ pub enum Way {
 }
 
 impl Shape {
-    /// The shape of an array without gaps that is scanned along `axes`, in ascending order. `None` if another axis of at
-    /// least two elements is between them.
+    /// The shape of a scan along `axes`, in ascending order, of an array without gaps. `None` if another axis of at
+    /// least two elements lies between them.
     pub fn of(shape: &[usize], axes: &[usize]) -> Option<Self> {
         // In an array without elements, a product can overflow.
         if shape.contains(&0) {

@@ -12,8 +12,8 @@ use crate::{
     scan::cpu::{Mark, Spine, parts},
 };
 
-/// Scans the elements of `input`. `mark` flags the segment heads, and leaves flags that are false without segments. If
-/// `out` has one more element, it receives the initial value combined with all elements.
+/// Scans the elements of `input`. `mark` sets the flags of the segment heads; without segments it sets none. If `out`
+/// has one more element than `input`, this one receives the initial value combined with all elements.
 pub(super) fn scan<T: Pod + Send + Sync, F: Fn(T, T) -> T + Sync>(
     op: &Operator<T, F>,
     input: &[T],

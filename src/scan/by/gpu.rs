@@ -13,7 +13,8 @@ use crate::{
 
 const TEXT: &str = kernel_text!("scan_by.cl");
 
-/// The operation and its type. The size, the initial value and whether the scan is inclusive are arguments of its kernels.
+/// The operator, its type and the segments. All else is an argument of the kernels: n, the initial value, and whether
+/// the scan is inclusive.
 #[derive(Clone, Debug)]
 pub struct Form {
     pub source: Code,
@@ -72,8 +73,8 @@ pub fn plan(outputs: usize, form: &Form, aligned: bool, caps: &Tuned, wide: bool
     ))
 }
 
-/// Writes the last result of each segment of a scan, `scanned`; the identity for empty segments. `form` has heads at
-/// offsets.
+/// Writes the last result of each segment of `scanned`, the results of a scan; the identity for empty segments. The
+/// heads of `form` are offsets.
 pub(crate) fn last_of_segments(
     device: &ClDevice,
     form: &Form,

@@ -8,7 +8,7 @@
 //! | scratch | at most two elements for each tile of at most 32 KiB |
 //! | limits | structs of 1 to 64 bytes ([`Operator::MAX_BYTES`]), any n that fits the device |
 //!
-//! Reductions of structs in segments, by key and along axes are scans in segments: the last result of each is the value.
+//! Reductions of structs in segments, by key and along axes take the last result of each segment of such a scan.
 //! A scan of lines whose elements are not contiguous copies them before the scan, and the results after it.
 //!
 //! The design is reduce-then-scan, as in [`scan`](crate::scan), with lanes of 8 contiguous elements. The aggregates of a
@@ -45,7 +45,8 @@ pub const fn lanes(size: usize) -> usize {
 }
 
 impl Device {
-    /// All scans of structs, compiled once for each operator. Without `parts` an exclusive scan may have one more result.
+    /// All scans of structs, compiled once for each operator. Without `parts`, an exclusive scan may have n + 1
+    /// results.
     #[inline(never)]
     pub(crate) fn scan_structs<T, F>(
         &self,

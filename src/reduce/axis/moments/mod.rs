@@ -148,7 +148,7 @@ impl Device {
     /// error bounds are those of [`Device::statistics`], whose float results can round differently. [The
     /// module](crate::reduce::axis::moments) defines the order of float operations, which is the same on every device,
     /// and the same for a line and a segment. Does not wait for the result; for keys, waits for the number of runs. The
-    /// record of an empty segment has the count 0, and NaN as its mean and its variance.
+    /// record of an empty segment has the count 0; its mean and its variance are NaN.
     ///
     /// # Errors
     ///
