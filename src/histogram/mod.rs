@@ -187,7 +187,7 @@ pub trait Samples: Sized {
     note = "counts are `u32` or `u64`; sums of weights are those of `Weight::Sum`"
 )]
 pub trait SamplesInto<C: Element>: Samples {
-    /// The output of the results for bins: for keys, with the keys and the number of their runs.
+    /// The output of the results for bins; by key, also those of the keys and of the number of runs.
     type Counts<'o>;
     /// The type of the results for samples outside the bins.
     type Outside: Element;
@@ -313,8 +313,8 @@ impl Device {
     ///
     /// For channels, `counts` has the bins of the first channel, then those of the next. For each channel, `outside`
     /// has three counters. The same holds for groups. For [runs of keys](Source::by_key), `counts` is a tuple as in
-    /// [`select::by_key::groups`](crate::select::by_key::groups). A call with an output does not check the offsets of
-    /// segments; [`Device::check_segments`] does.
+    /// [`select::by_key::groups`](crate::select::by_key::groups). This method does not check the offsets of segments;
+    /// [`Device::check_segments`] does.
     ///
     /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered).
     ///

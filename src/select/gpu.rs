@@ -64,7 +64,7 @@ pub struct Form {
     pub unordered: bool,
     /// True if the second of two lists is an unstable tail: written backwards from the end of the output.
     pub reversed: bool,
-    /// The type of the count in memory, if it is the number of elements.
+    /// The type of the count in memory that is the number of elements; `None` if the host knows the number.
     pub count: Option<ElementType>,
 }
 
@@ -304,7 +304,7 @@ pub struct Job<'j> {
     pub lengths: Option<&'j ClInput>,
     /// A word for each list that is counted.
     pub count: &'j ClInput,
-    /// The number of elements, if it is in memory. An input that arrives in parts has none.
+    /// The count in memory that is the number of elements; `None` for an input that arrives in parts.
     pub(crate) length: Option<&'j ClCount>,
 }
 
@@ -392,7 +392,7 @@ fn launch(device: &ClDevice, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMe
         }
         Way::Counter => all("select_unordered")?.offset(count, *wide).offset(tile, *wide).run(groups, items)?,
         Way::Spine => {
-            // Without a count in memory, no tile needs the count of the last one.
+            // Without a length in memory, no tile needs the selected number of the last tile.
             let counted = if job.length.is_some() && plan.things > 1 { *tiles } else { plan.things - 1 };
             if counted > 0 {
                 let launch = of_input("select_counts")?.mem(mem).scalar(plan.stride as u64);

@@ -119,7 +119,7 @@ pub trait Selectable<C>: Grouped<Item: Pod> {
     /// The type of the elements that the condition tests: those of a source, or flags.
     type Tested: Element;
 
-    /// A buffer of elements; for segments also one of their offsets in it.
+    /// A buffer of elements; for segments, also a buffer of the offsets of segments in the first one.
     type Selected;
     /// A buffer of elements, and the lengths `N` of parts; for segments a buffer of lengths.
     type Partitioned<N>;
@@ -241,11 +241,12 @@ impl<S: Source<Item: Pod>, F: Source<Item = u8>, C: OfFlags> Selectable<C> for F
 impl Device {
     /// The elements that meet a condition, in their order.
     ///
-    /// The input is a [`Source`], [segments](Source::segments) of one, or [values with flags](Source::flagged). Of
-    /// segments, it also returns their offsets among the selected elements, at a cost: see [`segmented`]. With flags, the
-    /// condition is [`NonZero`] and tests the flags; values are plain data of up to 64 KiB. To test a function of the
-    /// flags, pass `x.flagged(flags.map(f))`. With [`Unordered`](crate::op::Unordered), the elements come in any order. A
-    /// [condition](crate::op::Condition) may capture values, and another value needs no new build.
+    /// The input is a [`Source`], its first elements [by a count](Source::take), [segments](Source::segments) of it, or
+    /// [values with flags](Source::flagged). For segments, the call also returns their offsets among the selected
+    /// elements; [`segmented`] has the cost. With flags, the condition is [`NonZero`] and tests the flags; values are
+    /// plain data of up to 64 KiB. To test a function of the flags, pass `x.flagged(flags.map(f))`. With
+    /// [`Unordered`](crate::op::Unordered), the elements come in any order. A [condition](crate::op::Condition) may
+    /// capture values, and another value needs no new build.
     ///
     /// # Errors
     ///

@@ -7,8 +7,8 @@
 //! | `unique` | the first of each run; runs end where a segment ends | the same |
 //! | `partition` | in each segment, those that meet the condition, then the others | `out[s]`: the length of the first part of segment s |
 //!
-//! So the second result of `select` and `unique` has as many elements as `offsets`, and has the offsets of the segments
-//! in the first result. Elements before the first offset, and from the last offset on, belong to no segment. `select`
+//! So the second result of `select` and `unique` has as many elements as `offsets`: the offsets of the segments in the
+//! first result. Elements before the first offset, and from the last offset on, belong to no segment. `select`
 //! and `unique` treat them as segments, as scans do, and `partition` leaves them where they are.
 //!
 //! | property | |
@@ -16,7 +16,7 @@
 //! | work | a pass writes a flag of one byte for each element. A selection by flags reads elements and flags. A sum of the flags in segments, and a scan of these sums, read the flags once more. A partition sorts the elements in segments by their flags, one bit: see [`sort::segmented`](crate::sort::segmented) |
 //! | order | that of the input |
 //! | determinism | same bits everywhere |
-//! | scratch | a byte for each element, 16 bytes for each segment, and that of these calls |
+//! | scratch | a byte for each element, 16 bytes for each segment, and that of the calls above |
 //! | limits | as in [`select`](crate::select). `unique` of `f64` needs a device with fp64 |
 
 use super::{Selectable, runs::Distinct};
@@ -128,8 +128,8 @@ impl Device {
         Ok((output, bounds))
     }
 
-    /// Writes the flagged elements, and the number of them before each offset. Returns the number of all of them. If
-    /// `bounds` is on the host, an output that is too short is an error.
+    /// Writes the flagged elements, and the number of them before each offset. Returns the number of all flagged
+    /// elements. If `bounds` is on the host, an output that is too short is an error.
     #[inline(never)]
     fn select_in_segments<T: Element, I: Offset>(
         &self,
@@ -158,7 +158,7 @@ impl Device {
         Ok(count)
     }
 
-    /// A flag for each element that starts a run of equal elements or a segment, and one flag more.
+    /// `n + 1` flags: flag i is set if element i starts a run of equal elements or a segment.
     #[inline(never)]
     fn heads_in_segments<T: Element, I: Offset>(
         &self,

@@ -338,7 +338,7 @@ pub(crate) fn capabilities(device: &ClDevice, keys: &Keys, from: &ClInput) -> Re
     device.capabilities_for(Primitive::Sort, keys.bytes, from.len())
 }
 
-/// Sorts keys: all of them, or as many as a count says.
+/// Sorts all keys, or with a count the first ones.
 pub(crate) fn sort(
     device: &ClDevice,
     keys: &Keys,
@@ -371,8 +371,8 @@ pub(crate) fn argsort(
     to.finish(device)
 }
 
-/// Sorts `from` into `to`, if any, and the values with the keys, by the plan for `caps`. With a count, sorts as many
-/// keys as it says; the outputs from the count on do not change.
+/// Sorts `from` into `to`, if there is one, and the values with the keys, by the plan for `caps`. With a count, sorts
+/// the first keys; elements of outputs from the count on do not change.
 pub(crate) fn run(
     device: &ClDevice,
     caps: &Tuned,

@@ -104,7 +104,8 @@ pub trait Sortable<C>: Sized {
 }
 
 /// Keys that [`Device::argsort`] sorts by an order of type `C`: a [`Source`], its first elements [by a
-/// count](Source::take), [segments](Source::segments) of it, or [lines](crate::NdView::along).
+/// count](Source::take), [segments](Source::segments) of it, [runs of equal keys](Source::by_key), or
+/// [lines](crate::NdView::along).
 ///
 /// The crate alone implements this trait.
 ///
@@ -219,11 +220,11 @@ impl Device {
     /// gathered by the sorted indices at the end. For keys [with columns](Source::with_columns), returns the keys and a
     /// buffer of each column: [`columns`].
     ///
-    /// Each [line](crate::NdView::along) is sorted separately, also [with values](crate::source::Along::with): [`lines`]. Each [segment](Source::segments) is sorted
-    /// separately, with its values, in its own range. Keys before the first offset, and from the last offset on, belong
-    /// to no segment and keep their indices. Each [run](Source::by_key) of elements with equal keys is sorted
-    /// separately, too: [`select::by_key::groups`](crate::select::by_key::groups). The keys of an expression are
-    /// written to memory first.
+    /// Each [line](crate::NdView::along) is sorted separately, also [with values](crate::source::Along::with):
+    /// [`lines`]. Each [segment](Source::segments) is sorted separately, with its values, in its own range. Keys before
+    /// the first offset, and from the last offset on, belong to no segment and keep their indices. Each [run of equal
+    /// keys](Source::by_key) is sorted separately, too: [`select::by_key::groups`](crate::select::by_key::groups). The
+    /// keys of an expression are written to memory first.
     ///
     /// # Errors
     ///

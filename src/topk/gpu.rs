@@ -319,8 +319,8 @@ struct Taken<'a> {
 }
 
 /// Selects keys from `input`, whose rows `form` defines, into `out`, and their indices into `places`. Row r adds
-/// `r * step` to its indices. With a count there is one row, with as many keys as it says. If these are fewer than
-/// wanted, all are selected.
+/// `r * step` to its indices. With a count there is one row, whose length is the count. If it has fewer
+/// keys than are to be selected, all are.
 pub(crate) fn run(
     device: &ClDevice,
     form: &Form<'_>,

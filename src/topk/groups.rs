@@ -5,8 +5,8 @@
 //!
 //! [`x.segments(&offsets)`](crate::Source::segments) takes the k keys of each segment: a
 //! [sort of the segments](crate::sort::segmented), then a gather of the first k indices of each. The call waits, since it
-//! checks that each segment has k keys. If some are shorter, call [`Device::argsort`] of the segments: the keys of
-//! segment s are then in order from `offsets[s]` on.
+//! checks that each segment has k keys. If some are shorter, call [`Device::argsort`] of the segments. In its
+//! result, the indices of the sorted keys of segment s begin at `offsets[s]`.
 
 use super::{Places, Rankable, Top};
 use crate::{

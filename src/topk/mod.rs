@@ -161,7 +161,7 @@ impl Top {
         format!("{len} keys are fewer than the {} {which} to select", self.k)
     }
 
-    /// Returns an error for rows: they are those of a source, not of groups or of its first elements by a count.
+    /// Returns an error for rows, which only a whole input has: neither groups nor the first elements by a count.
     fn alone(self) -> Result<Self> {
         match self.row {
             None => Ok(self),
@@ -217,7 +217,8 @@ struct Places<'a, I: Offset> {
     note = "for structs, pass a field: `x.map(map!(|p: Particle| p.mass))`, then the groups"
 )]
 pub trait Rankable: Sized {
-    /// A buffer of keys, also one of values or indices. For runs of keys, the keys of the runs, then these buffers.
+    /// A buffer of keys; also one of values or indices, if there are any. By key, the keys of the runs, then these
+    /// buffers.
     type Found;
     /// The outputs of keys, also of values or indices.
     type Out<'o>;
@@ -317,14 +318,15 @@ impl Device {
     /// For [segments](Source::segments) and [lines](crate::NdView::along), returns k keys of each: [`groups`]. Results
     /// are rows of k keys, a row for each group, and each group needs k keys. Indices of segments and runs count from
     /// the start of the whole input, those of lines from the start of the line. For [runs of equal
-    /// keys](Source::by_key), returns the keys of the runs, then the rows. For the first elements [by a count](Source::take), the call waits for the count.
+    /// keys](Source::by_key), returns the keys of the runs, then the rows. For the first elements [by a
+    /// count](Source::take), the call waits for the count.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are fewer than k keys, in all or in one
-    /// group, or if their number is not a multiple of the row length. The same error for rows of the first elements by a count. The same error if
-    /// the numbers of keys and values differ, or if rows have more than 2^32 keys and indices are `u32`.
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if values have no bytes.
+    /// group, or if their number is not a multiple of the row length. The same error for rows of the first elements by
+    /// a count. The same error if the numbers of keys and values differ, or if rows have more than 2^32 keys and
+    /// indices are `u32`. [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if values have no bytes.
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device does not hold the result and the
     /// scratch.
     ///
@@ -359,8 +361,8 @@ impl Device {
     /// values or indices, the output is a pair of these. For [runs of keys](Source::by_key), it is a tuple as in
     /// [`select::by_key::groups`](crate::select::by_key::groups).
     ///
-    /// For the first elements [by a count](Source::take), elements of the outputs from the count on do not change. If
-    /// the count is below k, all elements are selected.
+    /// If a [count](Source::take) of elements is below k, all of them are selected. Elements of the outputs from the
+    /// count on do not change.
     ///
     /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered). For
     /// segments and runs, the call always waits: [`groups`]. Besides scratch, a call with values allocates the indices
@@ -450,7 +452,7 @@ impl Device {
         }
     }
 
-    /// Selections from the first elements by a count. If these are fewer than k, all are selected.
+    /// Selects from the first elements by a count. If there are fewer than k of them, selects all.
     fn top_counted<S: Source<Item: Element>, I: Offset>(
         &self,
         input: &Counted<'_, S>,

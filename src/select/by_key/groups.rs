@@ -10,22 +10,22 @@
 //! | [`Device::histogram`], also [with weights](ByKey::weighted) | [`histogram::groups`](crate::histogram::groups) |
 //!
 //! The runs are found as in [`select::runs`](crate::select::runs), in one read of the keys on devices with look-back.
-//! The scratch has 8 bytes for each run that the outputs have room for. In a sort, and in a call that allocates, this
-//! is each element.
+//! The scratch has 8 bytes for each run that the outputs have room for. A sort, and a call that allocates, have room
+//! for n runs.
 //!
-//! A sort treats the runs as n segments, of which the last ones are empty. So it takes more time than a sort of as many
-//! segments as there are runs.
+//! A sort treats the runs as n segments, and those after the last run are empty. So it takes more time than a sort of
+//! the same segments by their offsets.
 //!
 //! A call returns the first key of each run, and then the results. The number of runs is the length of these buffers,
 //! so the call waits for it. A sort has a result for each element, so it returns no keys and does not wait.
 //!
 //! The output of a call that ends in `_into` is a tuple: the keys, the results, and the number of runs, one `u64`. It
-//! has room for as many runs as keys. Results after the last run are those of an empty segment. If there are more runs
-//! than room, the first ones are written. If the number of runs is a host slice, this is an error. The call does not
-//! wait for the number of runs.
+//! has room for as many runs as the output of keys has elements. Results after the last run are those of an empty
+//! segment. If there are more runs than room, the call writes the first ones. It then returns an error, but only if the
+//! output of the number is a host slice. The call does not wait for the number of runs.
 //!
-//! Only [`Device::top_k_into`] waits, and always returns this error; then it writes nothing. It does not write results
-//! after the last run.
+//! [`Device::top_k_into`] is an exception: it waits. If there are more runs than room, it always returns the error, and
+//! writes nothing. It leaves results after the last run as they are.
 
 use bytemuck::Pod;
 
@@ -59,7 +59,7 @@ impl<T: Pod> Runs<'_, T> {
 type KeysAndValues<'a, K, T> = (Held<'a, K>, Held<'a, T>);
 
 impl<S: Source<Item: Pod>, K: Source<Item: Element>> ByKey<S, K> {
-    /// The keys and values in memory. Returns an error if an output overlaps them, one of `others` or another output.
+    /// The keys and values in memory. Returns an error if an output overlaps these, one of `others`, or another output.
     fn in_memory(
         &self,
         device: &Device,
@@ -137,8 +137,8 @@ impl<S: Source<Item: Pod>, K: Source<Item: Element>> ByKey<S, K> {
 }
 
 impl Device {
-    /// The offsets of the first `room` runs, and the end of the input for each run that is missing. Writes as
-    /// [`Self::find_runs`].
+    /// The offsets of `room` runs and their end. Offsets after those of the last run are the end of the input. Writes
+    /// keys and the number of runs as [`Self::find_runs`].
     fn offsets_of_runs<K: Element>(
         &self,
         keys: Input<'_, K>,
@@ -376,7 +376,7 @@ where
     }
 }
 
-/// The extents of the counters or sums of runs, if there are as many as the keys have room for.
+/// The extents of the counters or sums of runs. Returns an error if `keys` has room for another number of runs.
 fn counters<K: Pod, C: Pod, D: Pod>(
     (keys, counts, outside): (&Output<'_, K>, &Output<'_, C>, &Output<'_, D>),
     bins: usize,

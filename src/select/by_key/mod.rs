@@ -366,8 +366,8 @@ fn runs_on_the_host<K: Element>(keys: &[K], keys_out: &mut [K], room: usize) -> 
     Ok((offsets, found))
 }
 
-/// Writes the first key of each run to `keys_out`, if any, and its index to `places`, whose elements have the size of
-/// an index.
+/// Writes the first key of each run to `keys_out`, if there is one, and its index to `places`. The elements of `places`
+/// have the size of an index.
 fn heads<K: Element>(
     device: &ClDevice,
     keys: &ClInput,
