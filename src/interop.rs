@@ -85,9 +85,8 @@ pub fn device(device: ocl::Device, context: &ocl::Context, queue: &ocl::Queue) -
 ///
 /// If two such buffers overlap in memory, calls refuse them as input and output, or as two outputs. A call that copies or
 /// converts an input first may accept an output over it. A reduction of a whole input may overwrite a part of it, since
-/// all elements are read first. Such reductions are
-/// [`reduce_into`](Device::reduce_into), [`count_into`](Device::count_into),
-/// [`any_into`](Device::any_into) and [`all_into`](Device::all_into).
+/// all elements are read first. Such reductions are [`reduce_into`](Device::reduce_into),
+/// [`count_into`](Device::count_into), [`any_into`](Device::any_into) and [`all_into`](Device::all_into).
 ///
 /// # Safety
 ///

@@ -332,7 +332,7 @@ enum Memory<'a, H> {
 pub(crate) type AnyInput<'a> = AnyArgument<'a, &'a [u8]>;
 pub(crate) type AnyOutput<'a> = AnyArgument<'a, &'a mut [u8]>;
 
-/// The identity of memory that an argument borrows: equal for arguments of the same elements.
+/// The identity of the memory that an argument borrows. Two are equal if the arguments have the same elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Identity {
     on_host: bool,

@@ -65,7 +65,7 @@ impl ClInput {
         Ok(Self { held, visit: None, root, offset: 0, len: bytes / size.max(1), size })
     }
 
-    /// Writes the first element, whose bytes are `value`. A fill, unlike a write, does not wait.
+    /// Writes `value`, the bytes of an element, to the first element, by fills. A fill, unlike a write, does not wait.
     pub(crate) fn set(&self, device: &ClDevice, value: &[u8]) -> Result<()> {
         // A fill's pattern has 1, 2, 4, 8 or 16 bytes.
         let size = (1 << value.len().trailing_zeros()).min(16);
@@ -214,15 +214,15 @@ impl Extent {
     }
 }
 
-/// Returns an error if an output overlaps an input or another output, as a user's buffers can. Kernels read inputs while they
-/// write outputs.
+/// Returns an error if an output overlaps an input or another output, as a user's buffers can. Kernels read inputs
+/// while they write outputs.
 pub(crate) fn apart(inputs: &[&ClInput], outputs: &[&ClOutput<'_>]) -> Result<()> {
     let inputs: Vec<_> = inputs.iter().map(|input| input.extent()).collect();
     let outputs: Vec<_> = outputs.iter().map(|output| output.extent()).collect();
     extents_apart(&inputs, &outputs)
 }
 
-/// [`apart`] for calls of several launches, before the first one.
+/// [`apart`] for calls of several launches, which check all arguments before the first one.
 pub(crate) fn extents_apart(inputs: &[Extent], outputs: &[Extent]) -> Result<()> {
     for (i, output) in outputs.iter().enumerate() {
         for other in inputs.iter().chain(&outputs[i + 1..]) {

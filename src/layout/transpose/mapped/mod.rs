@@ -36,7 +36,7 @@ use crate::{
 /// Elements of a task of a row or a column vector.
 const TASK_CELLS: usize = parallel::SERIAL;
 
-/// Transposes the elements of an expression, whose type is `element`. Compiled once for each type.
+/// Transposes an expression whose elements have the type `element`. Compiled once for each type.
 #[inline(never)]
 pub(super) fn transpose<T: Pod + Send + Sync>(
     device: &Device,
