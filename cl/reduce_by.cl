@@ -12,21 +12,12 @@
 //         combine the lanes of the work-item, neighbours first
 //         combine the work-items' aggregates in local memory, neighbours first
 //         store the tile's aggregate
-//
-// The host puts the user's text first: the type T of T_BYTES bytes, op_combine(a, b), op_identity().
-#ifndef OPERATOR
-#define T float
-#define T_BYTES 4
-static inline T op_combine(const T a, const T b) { return a + b; }
-static inline T op_identity(void) { return 0; }
-#endif
+#include "lib/user_op.cl"
+
 #ifndef WG
 #define WG 256
 #define OFFSET_T uint
 #endif
-
-// PoCL 3.1 miscompiles barriers in functions that are not inlined.
-#define INLINED static inline __attribute__((always_inline))
 
 #include "lib/length.cl"
 

@@ -19,14 +19,8 @@
 //
 // One tile needs only scan_tiles, and with BY_OFFSETS scan_ranks before it. A scan may be in place, since a work-item
 // stores the result of an index after the last load of that element.
-//
-// The host puts the user's text before this file: the type T of T_BYTES bytes, op_combine(a, b), op_identity().
-#ifndef OPERATOR
-#define T float
-#define T_BYTES 4
-static inline T op_combine(const T a, const T b) { return a + b; }
-static inline T op_identity(void) { return 0; }
-#endif
+#include "lib/user_op.cl"
+
 #ifndef WG
 #define WG 64
 #define OFFSET_T uint
@@ -38,8 +32,6 @@ static inline T op_identity(void) { return 0; }
 #define SEGMENTED 1
 #endif
 
-// PoCL 3.1 miscompiles barriers in functions that are not inlined.
-#define INLINED static inline __attribute__((always_inline))
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
 
