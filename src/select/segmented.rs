@@ -30,6 +30,19 @@ use crate::{
     source::{Segments, finite},
 };
 
+impl<S: Source<Item: Element>, O: Source<Item: Offset>> Segments<S, O> {
+    /// Calls `read` with the values and the offsets. Several calls read them, so slices are copied to the device once.
+    fn copied_once<R>(
+        &self,
+        device: &Device,
+        read: impl FnOnce(Input<'_, S::Item>, Input<'_, O::Item>) -> Result<R>,
+    ) -> Result<R> {
+        let (values, offsets) = (self.source.held(device)?, self.offsets.held(device)?);
+        let (mut own, mut own_offsets) = (None, None);
+        read(device.copied_once(values.input(), &mut own)?, device.copied_once(offsets.input(), &mut own_offsets)?)
+    }
+}
+
 impl<S, O, C> Selectable<C> for Segments<S, O>
 where
     S: Source<Item: Element>,
@@ -41,11 +54,11 @@ where
     type Partitioned<N> = (Buffer<S::Item>, Buffer<u64>);
 
     fn select(self, device: &Device, what: &C) -> Result<Self::Selected> {
-        let offsets = self.offsets.held(device)?;
-        device.check_segments(offsets.input(), finite(&self.source)?)?;
-        let values = self.source.held(device)?;
-        let flags = meets::<_, _, u8>(values.input(), what);
-        device.selected_in_segments(values.input(), flags.held(device)?.input(), offsets.input())
+        self.copied_once(device, |values, offsets| {
+            device.check_segments(offsets, values.len())?;
+            let flags = meets::<_, _, u8>(values, what);
+            device.selected_in_segments(values, flags.held(device)?.input(), offsets)
+        })
     }
 
     fn select_into(
@@ -54,10 +67,11 @@ where
         what: &C,
         (output, bounds): (Output<'_, S::Item>, Output<'_, u64>),
     ) -> Result<()> {
-        let (values, offsets) = (self.source.held(device)?, self.offsets.held(device)?);
-        let flags = meets::<_, _, u8>(values.input(), what);
-        device.select_in_segments(values.input(), flags.held(device)?.input(), offsets.input(), output, bounds)?;
-        Ok(())
+        self.copied_once(device, |values, offsets| {
+            let flags = meets::<_, _, u8>(values, what);
+            device.select_in_segments(values, flags.held(device)?.input(), offsets, output, bounds)?;
+            Ok(())
+        })
     }
 
     fn partition(self, device: &Device, what: &C) -> Result<(Buffer<S::Item>, Buffer<u64>)> {
@@ -76,16 +90,17 @@ where
         what: &C,
         (output, counts): (Output<'_, S::Item>, Output<'_, u64>),
     ) -> Result<()> {
-        let (values, offsets) = (self.source.held(device)?, self.offsets.held(device)?);
-        let flags = meets::<_, _, u8>(values.input(), what);
-        let flags = flags.held(device)?;
-        let (flags, offsets) = (flags.input(), offsets.input());
-        output.expect_len(flags.len(), "a partition")?;
-        extents_apart(&[values.input().extent(), offsets.extent()], &[output.extent(), counts.extent()])?;
-        device.reduce_into(flags.cast::<u64>().segments(offsets), Sum, counts)?;
-        let mut sorted = device.temporary::<u8>(flags.len())?;
-        let order = Order::descending().bits(0..1);
-        device.sort_into(flags.segments(offsets).with(values.input()), order, (&mut sorted, output))
+        self.copied_once(device, |values, offsets| {
+            let flags = meets::<_, _, u8>(values, what);
+            let flags = flags.held(device)?;
+            let flags = flags.input();
+            output.expect_len(flags.len(), "a partition")?;
+            extents_apart(&[values.extent(), offsets.extent()], &[output.extent(), counts.extent()])?;
+            device.reduce_into(flags.cast::<u64>().segments(offsets), Sum, counts)?;
+            let mut sorted = device.temporary::<u8>(flags.len())?;
+            let order = Order::descending().bits(0..1);
+            device.sort_into(flags.segments(offsets).with(values), order, (&mut sorted, output))
+        })
     }
 }
 
@@ -94,20 +109,19 @@ impl<S: Source<Item: Element>, O: Source<Item: Offset>> Distinct for Segments<S,
     type Out<'o> = Output<'o, S::Item>;
 
     fn unique(self, device: &Device) -> Result<Self::Found> {
-        let offsets = self.offsets.held(device)?;
-        device.check_segments(offsets.input(), finite(&self.source)?)?;
-        let values = self.source.held(device)?;
-        let flags = device.heads_in_segments(values.input(), offsets.input())?;
-        let flags = Input::from(&flags).part(0, values.input().len());
-        device.selected_in_segments(values.input(), flags, offsets.input())
+        self.copied_once(device, |values, offsets| {
+            device.check_segments(offsets, values.len())?;
+            let flags = device.heads_in_segments(values, offsets)?;
+            device.selected_in_segments(values, Input::from(&flags), offsets)
+        })
     }
 
     fn unique_into(self, device: &Device, output: Self::Out<'_>, bounds: Output<'_, u64>) -> Result<()> {
-        let (values, offsets) = (self.source.held(device)?, self.offsets.held(device)?);
-        let flags = device.heads_in_segments(values.input(), offsets.input())?;
-        let flags = Input::from(&flags).part(0, values.input().len());
-        device.select_in_segments(values.input(), flags, offsets.input(), output, bounds)?;
-        Ok(())
+        self.copied_once(device, |values, offsets| {
+            let flags = device.heads_in_segments(values, offsets)?;
+            device.select_in_segments(values, Input::from(&flags), offsets, output, bounds)?;
+            Ok(())
+        })
     }
 }
 
@@ -158,7 +172,7 @@ impl Device {
         Ok(count)
     }
 
-    /// `n + 1` flags: flag i is set if element i starts a run of equal elements or a segment.
+    /// Flag i is set if element i starts a run of equal elements or a segment.
     #[inline(never)]
     fn heads_in_segments<T: Element, I: Offset>(
         &self,
@@ -171,10 +185,11 @@ impl Device {
         let differ = Map::new(|(a, b): (T::Acc, T::Acc)| u8::from(!equal(a, b)), differing::<T>());
         let differ = values.cast::<T::Acc>().neighbours::<2>().map(differ);
         self.transform_into(differ, flags.view_mut(1..n.max(1))?)?;
-        // An offset at the end of the input sets the last flag, and one beyond it sets none.
+        // An offset at the end of the input sets one flag more, and an offset beyond it sets none.
         let (mut ones, mut outside) = (self.temporary::<u8>(offsets.len())?, self.temporary::<u64>(1)?);
         ones.fill(1)?;
         self.scatter_into(&ones, offsets, &mut flags, &mut outside)?;
+        flags.truncate(n);
         Ok(flags)
     }
 }

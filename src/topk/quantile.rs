@@ -1,10 +1,8 @@
 //! Quantiles: the keys of ranks, and values between them.
 
-use bytemuck::Pod;
-
 use super::RANKS;
 use crate::{
-    Buffer, Device, Element, Error, ErrorKind, Input, Output, Result, Source, memory,
+    Device, Element, Error, ErrorKind, Input, Output, Result, Source, memory,
     source::{Counted, Grouped},
     with_integer,
 };
@@ -373,22 +371,6 @@ impl Device {
         output: impl Into<I::Out<'o, f64>>,
     ) -> Result<()> {
         input.quantile_into(self, q, how, output.into())
-    }
-
-    /// The input in memory of this device. A slice is copied to `own`, so that several calls copy it once.
-    pub(crate) fn copied_once<'a, T: Pod>(
-        &self,
-        input: Input<'a, T>,
-        own: &'a mut Option<Buffer<T>>,
-    ) -> Result<Input<'a, T>> {
-        match input {
-            Input::Host(slice) if !self.is_cpu() => {
-                let mut copy = self.temporary(slice.len())?;
-                copy.write(slice)?;
-                Ok(Input::from(&*own.insert(copy)))
-            }
-            there => Ok(there),
-        }
     }
 
     /// The quantiles of a whole input, compiled once for each type.

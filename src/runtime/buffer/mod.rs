@@ -167,6 +167,22 @@ impl Device {
         Ok(Buffer { _pooled: Some(pooled), ..buffer })
     }
 
+    /// The input in memory of this device. A slice is copied to `own`, so that several calls copy it once.
+    pub(crate) fn copied_once<'a, T: Pod>(
+        &self,
+        input: Input<'a, T>,
+        own: &'a mut Option<Buffer<T>>,
+    ) -> Result<Input<'a, T>> {
+        match input {
+            Input::Host(slice) if !self.is_cpu() => {
+                let mut copy = self.temporary(slice.len())?;
+                copy.write(slice)?;
+                Ok(Input::from(&*own.insert(copy)))
+            }
+            there => Ok(there),
+        }
+    }
+
     /// A buffer of `len` elements over memory of another owner. The memory belongs to the device's context, and is
     /// large enough.
     #[cfg(feature = "opencl")]
