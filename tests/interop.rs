@@ -423,6 +423,17 @@ fn whole<T: bytemuck::Pod>(device: &Device, theirs: &ocl::Buffer<u32>) -> Buffer
     unsafe { interop::buffer_from_mem(device, theirs.as_core(), 4 * theirs.len() / size_of::<T>()).unwrap() }
 }
 
+/// Buffers over one memory object.
+type Views = (Buffer<u32>, Buffer<u32>, Buffer<u64>);
+
+/// The numbers from 0 to 5999, the user's memory with them, and buffers over this memory.
+fn numbered(user: &User, device: &Device) -> (Vec<u32>, ocl::Buffer<u32>, Views) {
+    let data: Vec<u32> = (0..6000).collect();
+    let theirs = user.upload(&data);
+    let views = (whole(device, &theirs), whole(device, &theirs), whole(device, &theirs));
+    (data, theirs, views)
+}
+
 fn overlap(result: oclprim::Result<()>, text: &str) {
     let error = result.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
@@ -435,10 +446,7 @@ fn results_that_overlap_inputs_or_each_other_are_refused() {
     let _alone = alone();
     for user in users() {
         let device = user.open();
-        let data: Vec<u32> = (0..6000).collect();
-        let theirs = user.upload(&data);
-        let (a, mut b, mut words) =
-            (whole::<u32>(&device, &theirs), whole::<u32>(&device, &theirs), whole::<u64>(&device, &theirs));
+        let (data, theirs, (a, mut b, mut words)) = numbered(&user, &device);
         let (other, mut figures, mut places) = ([1u32; 6], [0u32; 200], [0u64; 200]);
         let (view, six) = (a.nd(&[60, 100]).unwrap(), a.view(..6).unwrap());
 
@@ -545,10 +553,7 @@ fn results_of_groups_that_overlap_inputs_or_each_other_are_refused() {
     let _alone = alone();
     for user in users() {
         let device = user.open();
-        let data: Vec<u32> = (0..6000).collect();
-        let theirs = user.upload(&data);
-        let (a, mut b, mut words) =
-            (whole::<u32>(&device, &theirs), whole::<u32>(&device, &theirs), whole::<u64>(&device, &theirs));
+        let (data, theirs, (a, mut b, mut words)) = numbered(&user, &device);
         let (mut c, six, other) = (whole::<u32>(&device, &theirs), a.view(..6).unwrap(), [1u32; 6]);
         let mut records = whole::<StatisticsRecord<u32>>(&device, &theirs);
         let mut moments = whole::<MomentsRecord<u32>>(&device, &theirs);
@@ -637,10 +642,7 @@ fn a_single_result_may_overwrite_an_input_element() {
     let _alone = alone();
     for user in users() {
         let device = user.open();
-        let data: Vec<u32> = (0..6000).collect();
-        let theirs = user.upload(&data);
-        let (a, mut b, mut words) =
-            (whole::<u32>(&device, &theirs), whole::<u32>(&device, &theirs), whole::<u64>(&device, &theirs));
+        let (data, _theirs, (a, mut b, mut words)) = numbered(&user, &device);
         let sum = data.iter().sum::<u32>();
         let mut takes = |at: usize, want: &[u32], run: &mut dyn FnMut(&mut Buffer<u32>, &mut Buffer<u64>)| {
             run(&mut b, &mut words);
