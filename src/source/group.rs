@@ -112,12 +112,12 @@ impl<V: Viewed, A: Axes> Along<V, A> {
         self.view.shape()
     }
 
-    /// [`adjoin`] of these axes.
+    /// Returns whether the lines are contiguous in the row-major order of the view.
     pub(crate) fn adjoin(&self) -> Result<bool> {
         adjoin(self.shape(), self.axes.list())
     }
 
-    /// [`put_lines`] for these lines.
+    /// Copies `lines`, in which the lines follow one another, to the row-major order of the view.
     pub(crate) fn put<R: Pod>(&self, device: &Device, lines: &Buffer<R>, output: Output<'_, R>) -> Result<()> {
         put_lines(device, self.shape(), self.axes.list(), lines, output)
     }

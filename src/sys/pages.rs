@@ -11,8 +11,11 @@ pub(crate) fn prefer_large_pages(first: *mut u8, bytes: usize) {
     {
         use rustix::{mm::Advice, param::page_size};
 
+        if bytes < LARGE {
+            return;
+        }
         let skipped = first.align_offset(page_size());
-        if bytes >= LARGE && skipped < bytes {
+        if skipped < bytes {
             let (first, bytes) = (first.wrapping_add(skipped).cast(), bytes - skipped);
             // SAFETY: the advice changes no byte. It may be ignored, and fails if the range is not mapped.
             let _ = unsafe { rustix::mm::madvise(first, bytes, Advice::LinuxHugepage) };
