@@ -63,7 +63,7 @@ fn devices() -> Vec<(String, Device)> {
     common::tuned(&[("a GPU", common::gpu())])
 }
 
-/// Rooms for fewer results than runs, for as many, and for more.
+/// Numbers of results for which outputs have room: fewer than the runs, as many, and more.
 fn rooms(runs: usize) -> [usize; 3] {
     [runs / 2, runs, runs + 70]
 }
@@ -241,7 +241,7 @@ fn sorted_in_runs(keys: &Keys, x: &[i32], descending: bool) -> Vec<usize> {
 }
 
 #[test]
-fn runs_are_sorted_each_by_itself() {
+fn each_run_is_sorted_separately() {
     for keys in all_keys() {
         let n = keys.each.len();
         let x: Vec<i32> = common::random::<u16>(n, 9).into_iter().map(|x| i32::from(x % 300) - 150).collect();
@@ -514,7 +514,7 @@ fn results_of_a_wrong_length_are_errors_and_nothing_is_written() {
 }
 
 #[test]
-fn keys_of_another_number_than_values_are_errors() {
+fn unequal_numbers_of_keys_and_values_are_errors() {
     let (x, keys) = ([1.0f32, 2.0, 3.0], [1u8, 2]);
     for (name, device) in devices() {
         let text = "2 keys need as many values, got 3";

@@ -462,8 +462,8 @@ fn above(device: &Device, limits: &[f32]) -> Vec<f32> {
     limits.iter().map(found).collect()
 }
 
-/// Asserts that calls with three captured values build as many programs as calls with the first of them. The number of
-/// entries of a folder is the number of builds, on drivers whose binaries are kept.
+/// Asserts that calls with three captured values build as many programs as calls with the first of them. On drivers
+/// whose binaries are kept, the folder has one entry for each build.
 #[cfg(feature = "macros")]
 fn builds_for_one_value(name: &str, calls: fn(&Device, &[f32]) -> Vec<f32>, cases: [(f32, f32); 3]) {
     let cases = |part: &str| if part == "one" { cases[..1].to_vec() } else { cases.to_vec() };
@@ -488,14 +488,14 @@ fn builds_for_one_value(name: &str, calls: fn(&Device, &[f32]) -> Vec<f32>, case
 
 #[cfg(feature = "macros")]
 #[test]
-fn another_captured_value_is_no_new_build() {
+fn another_captured_value_needs_no_new_build() {
     let cases = [0.5, 4.0, -2.0].map(|scale| (scale, 6.0 * scale));
-    builds_for_one_value("another_captured_value_is_no_new_build", scaled, cases);
+    builds_for_one_value("another_captured_value_needs_no_new_build", scaled, cases);
 }
 
 #[cfg(feature = "macros")]
 #[test]
-fn another_captured_value_of_a_condition_is_no_new_build() {
+fn another_captured_value_of_a_condition_needs_no_new_build() {
     let cases = [(0.5, 3.0), (2.0, 11.0), (3.0, 10.0)];
-    builds_for_one_value("another_captured_value_of_a_condition_is_no_new_build", above, cases);
+    builds_for_one_value("another_captured_value_of_a_condition_needs_no_new_build", above, cases);
 }

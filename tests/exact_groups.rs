@@ -267,8 +267,8 @@ fn converted_elements_are_summed_exactly() {
     }
 }
 
-/// As [`devices`], without those that differ from another only in their registers: on every device, dot products of groups
-/// use integers.
+/// [`devices`] except those named `without f64`. They would repeat others, since dot products of groups use integers on
+/// every device.
 fn product_devices() -> Vec<(String, Device)> {
     devices().into_iter().filter(|(name, _)| !name.ends_with("without f64")).collect()
 }
@@ -630,7 +630,7 @@ fn sums_of_many_numbers_far_above_the_first_are_correctly_rounded() {
     }
 }
 
-/// Unsorted offsets give any result, but no access out of bounds, and the device stays usable.
+/// With unsorted offsets, results are unspecified, but accesses stay in bounds and the device stays usable.
 #[test]
 fn invalid_offsets_of_exact_sums_stay_in_bounds() {
     let (mut rng, n) = (Rng::new(3), 60_000);

@@ -168,7 +168,7 @@ fn prefixes_that_cancel_keep_their_lowest_bits() {
     }
 }
 
-/// Prefixes halfway between two floats, and prefixes that elements far below move slightly away from there.
+/// Prefixes that are ties, and prefixes that a far smaller element moves off a tie.
 #[test]
 fn ties_are_broken_by_elements_below_the_window() {
     fn all<T: Float>(device: &Device, name: &str) {
@@ -218,7 +218,7 @@ fn prefixes_at_the_bounds_of_64_bit_units_are_correctly_rounded() {
             let large = |sign: i64| scaled(sign * ((1 << precision) - 1), least + spread - precision);
             let mut x = vec![large(sign); tiles * TILE];
             x.resize(2 * tiles * TILE, large(-sign));
-            // As many prefixes rise as fall.
+            // Both halves lose equally many large elements, so the others still cancel.
             x.chunks_mut(64).for_each(|chunk| chunk[5] = small(1 << (precision - 1)));
             x.extend((0..100).map(|_| small(8)));
             let what = format!("{name}: {} of {least} + {spread} bits, {tiles} tiles, {sign}", T::TYPE);
@@ -256,7 +256,8 @@ fn narrow_and_wide_tiles_of_one_scan_are_correctly_rounded() {
         (1, 4000) => *x = -large,
         _ => {}
     });
-    // In two tiles, prefixes above 2^24 are ties, which a tiny element before them decides. The other tiles have no ties.
+    // In two tiles, prefixes above 2^24 are ties but for a tiny element before them, which decides the rounding. The
+    // other tiles have no ties.
     let ties = of(&|tile, at, x| match (tile, at) {
         (0, 3) => *x = 2f32.powi(24),
         (1, 7) => *x = 1.0 / large,

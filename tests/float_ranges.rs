@@ -17,7 +17,7 @@ fn quantile_is<T: Element>(keys: &[T], q: f64, how: Interpolation, want: f64) {
     for (name, device) in devices_with::<T>() {
         let found = device.quantile(keys, q, how).unwrap();
         assert!(found == want || (found.is_nan() && want.is_nan()), "{name}: {keys:?} at {q}: {found}, not {want}");
-        // The same keys as a segment after another one, whose quantile has the same bits.
+        // A segment of the same keys, after another segment, has a quantile of the same bits.
         let (twice, n) = ([keys, keys].concat(), keys.len() as u32);
         let groups = device.quantile(twice.segments(&[0, n, 2 * n]), q, how).unwrap().to_vec().unwrap();
         let same = groups.iter().all(|value| value.to_bits() == found.to_bits());

@@ -10,8 +10,8 @@ use oclprim::{
 };
 use proptest::prelude::*;
 
-/// Every device, in its own geometry and in that of a GPU with much and little local memory. Further devices have parts of
-/// few samples.
+/// Every device, in its own geometry and in those of GPUs with much and with little local memory. Further devices have
+/// parts of few samples.
 fn devices() -> Vec<(String, Device)> {
     let mut all = common::with_geometries();
     all.extend(common::wide());

@@ -50,8 +50,8 @@ fn first<T>(x: &[T], count: u64) -> &[T] {
     &x[..usize::try_from(count).unwrap_or(usize::MAX).min(x.len())]
 }
 
-/// Asserts that the reduction of the first elements of `x` is that of `want`, on the device and on the CPU. The count of elements of
-/// one or two bytes is a `u32`.
+/// Asserts that the reduction of the first elements of `x` is that of `want`, on the device and on the CPU. For
+/// elements of one or two bytes, the count is a `u32`.
 fn expect<S, O>(what: &str, device: &Device, (x, count): (S, u64), op: O, want: &[S::Item])
 where
     S: Source<Item: Element> + Copy,
@@ -248,7 +248,7 @@ fn reductions_of_a_counted_input_by_an_operator_equal_those_of_the_shorter_array
 
 type Words = [u64; 8];
 
-/// Differs for each tree of combinations, since it is neither associative nor commutative.
+/// The result differs for each tree of combinations, since the function is neither associative nor commutative.
 fn mixed(a: Words, b: Words) -> Words {
     std::array::from_fn(|k| a[k].wrapping_mul(3).wrapping_add(b[k]))
 }
@@ -534,8 +534,8 @@ fn rule<T>(is: fn(T) -> bool, text: &'static str) -> Rule<T> {
     Rule { is, map: Map::new(is, text) }
 }
 
-/// Asserts the results of a selection, partitions and a list of indices by a count. `rest` is the condition of the
-/// second part.
+/// Asserts that a selection, partitions and a list of indices by a count equal those of a plain loop. `rest` is the
+/// condition of the second part.
 fn expect_selected<T: Element<Acc = T>>(
     what: &str,
     device: &Device,
@@ -809,7 +809,7 @@ fn sorts_by_a_count_equal_those_of_the_shorter_array() {
 fn extremes_by_a_count_equal_those_of_the_shorter_array() {
     for (name, device) in devices() {
         for (n, counts) in sizes(&device) {
-            // Many equal elements; the last one is the extreme.
+            // Many elements are equal, and the last one is the smallest.
             let mut x: Vec<i16> = random::<u32>(n, 28).iter().map(|x| (x % 1000) as i16 - 500).collect();
             if let Some(last) = x.last_mut() {
                 *last = -600;
@@ -953,9 +953,9 @@ fn means_and_quantiles_by_a_count_are_those_of_the_shorter_array() {
     }
 }
 
-/// A selection, a sort of its result, and the largest keys of the sorted result follow one another without a wait.
+/// A selection, a sort of its result, and the runs of the sorted result follow one another without a wait.
 #[test]
-fn a_sort_follows_a_selection_without_the_host() {
+fn sorts_and_runs_take_the_count_of_a_selection() {
     let chosen = Map::new(small, "x % 5 < 2");
     for (name, device) in devices() {
         let n = if runs_kernels_at_once(&device) { 50_003 } else { 1103 };
@@ -981,7 +981,7 @@ fn a_sort_follows_a_selection_without_the_host() {
 
 /// Work-groups without elements end before they count themselves, so counters that launches share return to 0.
 #[test]
-fn a_counted_reduction_leaves_nothing_behind() {
+fn counted_reductions_reset_the_counters_that_launches_share() {
     for (name, device) in common::with_sub_groups() {
         let n = if runs_kernels_at_once(&device) { 500_000 } else { 40_000 };
         let x = Data::Random.generate::<f32>(n, 4);
@@ -999,7 +999,7 @@ fn a_counted_reduction_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_selection_and_its_reduction_follow_without_the_host() {
+fn reductions_take_the_count_of_a_selection() {
     for (name, device) in devices() {
         let n = if runs_kernels_at_once(&device) { 100_003 } else { 2003 };
         let x = Data::Random.generate::<f32>(n, 5);
@@ -1015,7 +1015,7 @@ fn a_selection_and_its_reduction_follow_without_the_host() {
 }
 
 #[test]
-fn a_gather_reads_only_the_indices_that_are_counted() {
+fn a_gather_by_a_count_reads_only_the_counted_indices() {
     for (name, device) in devices() {
         let x = device.upload(&[10u32, 20, 30]).unwrap();
         let index = device.upload(&[2u32, 0, 9, 1]).unwrap();

@@ -171,7 +171,7 @@ fn moments_of_segments_are_those_of_lines() {
                 .moments(NdView::new(&values, Layout::contiguous(&[rows, len]).unwrap()).unwrap().along(1));
             assert!(found == want.unwrap().to_vec().unwrap(), "{name}: {rows} segments of {len}");
         }
-        // Very short segments beside a long one, which starts within a part of the input.
+        // Very short segments beside a long one, which starts within a tile.
         let mut offsets: Vec<u32> = (0..5003).collect();
         offsets.extend(28_000..=30_000);
         let found = device.moments(x.segments(&offsets)).unwrap().to_vec().unwrap();
@@ -184,7 +184,7 @@ fn moments_of_segments_are_those_of_lines() {
 }
 
 #[test]
-fn moments_of_segments_hold_at_the_ends_of_the_range() {
+fn moments_of_segments_are_right_at_the_ends_of_the_range() {
     for (name, device) in devices() {
         let m = f32::MAX;
         let x = device.upload(&[1.0, f32::NAN, m, m, -m, m, 3.0, f32::INFINITY]).unwrap();

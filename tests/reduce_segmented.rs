@@ -220,7 +220,7 @@ fn contents<T: Element>(found: oclprim::Result<Extremes<T>>) -> (Vec<T>, Vec<u64
     (found.values.to_vec().unwrap(), found.indices.to_vec().unwrap())
 }
 
-/// The first element that precedes all others, by a loop: NaN, then the smallest, or with `most` the largest.
+/// The first NaN of a segment; without NaN, its first smallest element or, with `most`, its first largest one.
 fn first_extreme<T: Element>(segment: &[T], most: bool) -> (T, u64) {
     let mut best = (if most { T::LOWEST } else { T::HIGHEST }, u64::MAX);
     for (i, &x) in segment.iter().enumerate() {

@@ -396,7 +396,7 @@ fn expect_lines<const N: usize>(name: &str, device: &Device, x: &[u8], shape: &[
 }
 
 #[test]
-fn lines_along_several_axes_equal_the_loop() {
+fn scans_along_several_axes_equal_a_loop() {
     for (name, device) in common::tuned(&[("a GPU", common::gpu())]) {
         let x: Vec<u8> = Data::Random.generate(20_001, 6);
         if !common::runs_kernels_at_once(&device) {

@@ -664,7 +664,7 @@ fn selects_in_segments(name: &str, device: &Device, x: &[u32], offsets: &[u32]) 
 }
 
 #[test]
-fn selections_in_segments_equal_the_loops() {
+fn selections_in_segments_equal_plain_loops() {
     for (name, device) in few_devices() {
         if !common::runs_kernels_at_once(&device) {
             selects_in_segments(&name, &device, &numbers(67, 400), &[3, 3, 20, 60]);
@@ -701,7 +701,7 @@ fn floats_in_segments_compare_as_in_sorts() {
 }
 
 #[test]
-fn selections_in_segments_refuse_what_does_not_fit() {
+fn wrong_offsets_and_short_outputs_of_selections_in_segments_are_errors() {
     for (name, device) in common::devices() {
         let x = [1u32, 2, 3];
         let refused = |result: Result<()>| {

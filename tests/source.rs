@@ -98,7 +98,7 @@ fn components_of_tuples_go_to_outputs_of_their_own() {
 }
 
 #[test]
-fn outputs_of_tuples_fit_their_source() {
+fn wrong_lengths_and_indices_of_tuples_are_errors() {
     for (name, device) in common::devices() {
         let (x, y, mut a, mut b) = ([1u32, 2, 3], [4u8, 5], [0u32; 3], [0u8; 2]);
         let error = device.transform_into(x.zip(&y), (&mut a, &mut b)).unwrap_err();
@@ -518,9 +518,9 @@ fn scans_equal_those_of_the_array() {
     }
 }
 
-/// Indices beyond 2^32, without memory: the elements are counted.
+/// `counting` needs no memory, so an index can exceed 2^32.
 #[test]
-fn indices_beyond_32_bits() {
+fn sources_take_indices_beyond_32_bits() {
     let far = (1u64 << 32) + 5;
     for (name, device) in common::with_geometries() {
         let part = counting(0u64).strided(1 << 31).take(5);

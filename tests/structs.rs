@@ -118,7 +118,7 @@ fn values<T: Pod>(n: usize, seed: u64) -> Vec<T> {
     all
 }
 
-/// Sizes around lanes, tiles and groups of tiles.
+/// Sizes around those of lanes, tiles and tile groups.
 fn sizes(device: &Device, bytes: usize) -> Vec<usize> {
     let tile = if bytes <= 16 {
         2048
@@ -136,7 +136,7 @@ fn sizes(device: &Device, bytes: usize) -> Vec<usize> {
     }
 }
 
-/// The scan of a group by definition: exclusive from `start` on, or inclusive.
+/// The scan of a group by definition: exclusive from `start` on if there is one, else inclusive.
 fn scanned<T: Tried>(
     values: impl Iterator<Item = T>,
     op: &Operator<T, impl Fn(T, T) -> T>,
@@ -186,7 +186,7 @@ fn scans_equal_a_loop<T: Tried>(name: &str, device: &Device) {
     }
 }
 
-/// Calls a function for each struct, or in short runs for one of them.
+/// Calls a function for each struct; at the level `tiny`, for one of them.
 macro_rules! for_each_struct {
     ($function:ident($($argument:expr),*)) => {
         $function::<Bytes12>($($argument),*);
@@ -506,7 +506,7 @@ fn maps_return_structs() {
             let on_device = device.upload(&[particles(1), x.clone()].concat()).unwrap();
             let input = on_device.view(1..).unwrap();
             let weights: Vec<f32> = (0..n).map(|i| i as f32 * 0.5).collect();
-            // Of a struct and a number.
+            // A map of a struct and a number.
             let moment = map!(|(p, w): (Particle, f32)| Moment { weight: w, place: [p.place[0] * w, p.place[1] * w] });
             let want: Vec<Moment> = x
                 .iter()
@@ -525,7 +525,7 @@ fn maps_return_structs() {
             }
             let found = device.scan(moments, &both()).unwrap().to_vec().unwrap();
             assert!(found == Device::cpu().scan(&want, &both()).unwrap().to_vec().unwrap(), "{name}, scan");
-            // Of a struct to a struct to a number, with a captured value.
+            // A map to a struct with captured values, and a map of this struct to a number.
             let (scale, last) = (3u32, 9u32);
             let made = map!(
                 move |p: Particle| Bytes12 { scale: scale * p.charge as u32, shift: p.kind as u32, last: last },
@@ -571,7 +571,7 @@ fn expressions_move_structs_of_any_size() {
 }
 
 #[test]
-fn zips_of_structs_and_neighbours_are_maps() {
+fn maps_take_zips_and_neighbours_of_structs() {
     let x = particles(3000);
     for (name, device) in common::devices() {
         let on_device = device.upload(&x).unwrap();

@@ -229,14 +229,14 @@ fn quantiles_of_doubles_are_given_on_every_device() {
 #[test]
 fn quantiles_of_groups_have_the_bits_of_those_of_each_group() {
     fn check<T: oclprim::Element>() {
-        // Sums, products and positions with results below the normal range, and between the ends of the type.
+        // With these keys, sums, products and positions are subnormal or as large as the type allows.
         let mut keys: Vec<T> = oclprim::internals::data::Data::Bits.generate(3000, 7);
         keys.extend(oclprim::internals::data::Data::Extremes.generate::<T>(1000, 8));
         keys.retain(|key| !key.is_nan());
         keys.sort_by(|a, b| a.partial_cmp(b).unwrap());
         let n = keys.len();
         let (mut offsets, mut mixed) = (vec![0u64], Vec::new());
-        // Neighbours in the order, keys far apart, and more and more keys.
+        // Groups of neighbouring keys, of keys far apart, and of more and more keys.
         for i in 0..50 {
             let len = if i % 20 == 0 { 1 + 5 * i } else { 1 + i % 4 };
             let step = [1, 1, n / 3, n / 7][i / 4 % 4];
