@@ -186,7 +186,7 @@ fn scans_equal_a_loop<T: Tried>(name: &str, device: &Device) {
     }
 }
 
-/// Calls a function for each struct; at the level `tiny`, for one of them.
+/// Calls a function for each struct; if [`tiny`], only for `Bytes12`.
 macro_rules! for_each_struct {
     ($function:ident($($argument:expr),*)) => {
         $function::<Bytes12>($($argument),*);

@@ -16,8 +16,8 @@ use oclprim_checks::{
 };
 use proptest::prelude::*;
 
-/// Every device, in its own geometry and in that of GPUs with much and little local memory. The last GPU takes inputs
-/// in rounds, as others do from 2^31 samples on.
+/// Every device, in its own geometry and in those of GPUs with much and with little local memory. The last GPU takes
+/// inputs in rounds, as others do from 2^31 samples on.
 fn devices() -> Vec<(String, Device)> {
     let gpu = || gpu().sub_groups(SubGroupBackend::Local);
     tuned(&[

@@ -144,8 +144,8 @@ fn b25_coalesced_kernels_are_coalesced() {
 }
 
 /// B26: only square matrices of whole tiles were right, the first kernel's time included its compilation, and only one
-/// direction of bytes was counted. Memory was never freed (runtime.rs: memory_does_not_leak), and waits were missing on
-/// out-of-order queues, which the crate accepts from users (interop.rs: many_commands_keep_their_order).
+/// direction of bytes was counted. Memory was never freed: see `memory_does_not_leak` of tests/runtime.rs. Waits were
+/// missing on out-of-order queues: see `many_commands_keep_their_order` of tests/interop.rs.
 #[test]
 fn b26_any_shape_is_right_and_both_directions_count() {
     for (rows, cols) in [(64, 32), (37, 91), (1, 5), (130, 2)] {

@@ -345,7 +345,7 @@ fn casted<T: Element, U: Element>(x: &[T]) -> Vec<U> {
     all
 }
 
-/// Selections, sorts, extremes and the largest elements by a count on the device, against the CPU.
+/// Compares selections, sorts, extremes and the largest elements by a count on the device with those of the CPU.
 fn by_count(device: &Device, n: usize) -> Result<(), Failure> {
     let x = Data::Special.generate::<f32>(n, 3);
     for count in [0, 1, n as u32 / 2, n as u32, u32::MAX] {
@@ -517,7 +517,7 @@ where
 {
     let load = Load::without_device(&source, aligned).expect("the source has a load");
     let form = Form::of::<S::Item, Sum>(Determinism::Fixed);
-    // One build with a count stands for all.
+    // One program with a count stands for all programs with one.
     let counts: &[_] = if aligned && !wide { &[None, Some(ElementType::U64)] } else { &[None] };
     for &count in counts {
         let form = Form { count, ..form.clone() };

@@ -21,7 +21,7 @@ use crate::{
 };
 use oclprim::source::Axes;
 
-/// Makes bins, given their number.
+/// Function from a number of bins to the bins.
 type Layout<T> = fn(usize) -> crate::Result<Bins<T>>;
 
 fn even<T: Element>(bins: usize) -> crate::Result<Bins<T>> {
@@ -250,8 +250,8 @@ fn weighted_lines(cases: &mut Vec<Case>) {
     }
 }
 
-/// Checks invalid offsets. Any counts are right, but calls write only to their outputs, and checked calls refuse the
-/// offsets.
+/// Checks invalid offsets: counts are unspecified, but calls write only to their outputs, and checked calls return an
+/// error.
 fn check_wrong<O: Offset>(device: &Device, n: usize) -> Result<(), Failure> {
     let (bins, x) = (Bins::<u32>::ids(50)?, samples::<u32>(n, 50));
     let mut rng = Rng::new(n as u64);
@@ -274,7 +274,7 @@ fn check_wrong<O: Offset>(device: &Device, n: usize) -> Result<(), Failure> {
     let found = counted::<u32, u32>(device, 2, 0, &bins, |counts, outside| {
         device.histogram_into(x.segments(&beyond), &bins, counts, outside, Accumulate::Overwrite)
     })?;
-    // Any sums are right, too.
+    // The sums are unspecified, too.
     let (mut sums, mut outside) = (device.zeroed::<u64>(299 * 50)?, device.zeroed::<u64>(299 * OUTSIDE)?);
     let weighted = x.segments(&wild).weighted(&x);
     device.histogram_into(weighted, &bins, &mut sums, &mut outside, Accumulate::Overwrite)?;
@@ -282,7 +282,7 @@ fn check_wrong<O: Offset>(device: &Device, n: usize) -> Result<(), Failure> {
 }
 
 pub(crate) fn cases(level: Level, cases: &mut Vec<Case>) {
-    // The groups of the first shape are enough for several parts.
+    // The first shape has enough groups for several parts.
     const TINY: &[Segments] = &[(600, Cut::Every(2), 1), (600, Cut::Gaps, 0)];
     const QUICK: &[Segments] = &[
         (600, Cut::Every(7), 1),

@@ -10,8 +10,8 @@ use crate::{
     op::Compare,
 };
 
-/// The operation by definition, for m equal elements in `a` and n in `b`. It keeps max(m, n) for the union, min(m, n)
-/// for the intersection, m - min(m, n) for the difference, and |m - n| for the symmetric difference.
+/// The operation by definition, for m equal elements in `a` and n in `b`. The union keeps max(m, n), the intersection
+/// min(m, n), the difference m - min(m, n), the symmetric difference |m - n|.
 fn obvious<T: Value, C: Compare<T>>(op: SetOp, tried: &Tried<T, C>, a: &[T], b: &[T]) -> Vec<T> {
     let (mut a, mut b, mut kept) = (a, b, Vec::new());
     while let Some(x) = match (a.first(), b.first()) {

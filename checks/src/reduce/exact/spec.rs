@@ -123,7 +123,8 @@ pub(in crate::reduce) fn factors<T: Element>(hard: Hard, n: usize) -> (Vec<T>, V
         Hard::HalfLeast(third) => {
             let mut y = x.clone();
             if n > 1 {
-                // Their product is half of the least positive number. If T is `f64`, no `f64` equals that half.
+                // The product of `x[0]` and `y[0]` is half of the least positive number. No `f64` equals half of the
+                // least `f64`.
                 let half = least.to_f64().log2() as i32 - 1;
                 let low = half.div_euclid(2);
                 (x[0], y[0]) = (T::from_f64(2f64.powi(low)), T::from_f64(2f64.powi(half - low)));

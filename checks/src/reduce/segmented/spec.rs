@@ -113,8 +113,8 @@ where
     same(&got, &want, "out")
 }
 
-/// Checks invalid offsets. Any result is right, but calls write only to their outputs, and checked calls refuse the
-/// offsets.
+/// Checks invalid offsets: results are unspecified, but calls write only to their outputs, and checked calls return an
+/// error.
 fn check_wrong<C: Offset>(device: &Device, n: usize) -> std::result::Result<(), Failure> {
     let x = Data::Random.generate::<f32>(n, 1);
     let mut rng = Rng::new(n as u64);

@@ -166,8 +166,8 @@ where
     same(&got, &want, "out")
 }
 
-/// Checks invalid offsets. Any result is right, but calls write only to their outputs, and checked calls refuse the
-/// offsets.
+/// Checks invalid offsets: results are unspecified, but calls write only to their outputs, and checked calls return an
+/// error.
 fn check_wrong<C: Offset>(device: &Device, n: usize) -> std::result::Result<(), Failure> {
     let x = Data::Random.generate::<f32>(n, 1);
     let mut rng = Rng::new(n as u64);
@@ -245,8 +245,7 @@ fn plus_flagged() -> Form<f32, f32, u8, Function<f32>> {
     }
 }
 
-/// Adds cases of pairs of a size and a division into segments. `Full` takes almost all pairs, and other levels take
-/// fewer.
+/// Adds cases of pairs of a size and a division into segments. `Full` takes more pairs than other levels.
 fn form<T, U, K, F>(level: Level, name: &str, form: Form<T, U, K, F>, cases: &mut Vec<Case>)
 where
     T: Element,

@@ -104,8 +104,8 @@ fn check_indices<K: Made, I: Offset, C: Offset>(device: &Device, what: What) -> 
     same_bytes(&got, &want, "indices")
 }
 
-/// Checks invalid offsets. Any result is right, but calls write only to their outputs, and checked calls refuse the
-/// offsets.
+/// Checks invalid offsets: results are unspecified, but calls write only to their outputs, and checked calls return an
+/// error.
 fn check_wrong<C: Offset>(device: &Device, n: usize) -> Result<(), Failure> {
     let (x, up) = (Data::Bits.generate::<u32>(n, 1), Order::ascending);
     let mut rng = Rng::new(n as u64);

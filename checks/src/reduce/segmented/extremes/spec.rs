@@ -79,8 +79,8 @@ fn check<T: Element, C: Offset>(
     same(&values, &want, "values")
 }
 
-/// Checks invalid offsets. Any result is right, but calls write only to their outputs, and checked calls refuse the
-/// offsets.
+/// Checks invalid offsets: results are unspecified, but calls write only to their outputs, and checked calls return an
+/// error.
 fn check_wrong<C: Offset>(device: &Device, n: usize) -> std::result::Result<(), Failure> {
     let x = Data::Random.generate::<f32>(n, 1);
     let there = device.upload(&x)?;

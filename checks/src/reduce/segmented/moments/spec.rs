@@ -56,8 +56,8 @@ fn check<T: Element, C: Offset>(device: &Device, n: usize, cut: Cut, data: Value
     Ok(())
 }
 
-/// Checks invalid offsets. Any result is right, but calls write only to their outputs, and checked calls refuse the
-/// offsets.
+/// Checks invalid offsets: results are unspecified, but calls write only to their outputs, and checked calls return an
+/// error.
 fn check_wrong(device: &Device, n: usize) -> Result<(), Failure> {
     let x = Data::Random.generate::<f32>(n, 1);
     let mut rng = Rng::new(n as u64);
@@ -177,7 +177,7 @@ pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     for element in ElementType::ALL {
         let form = with_element!(element, T => Form::of::<T>());
         for (offset, wide) in [(ElementType::U32, false), (ElementType::U64, false), (ElementType::U64, true)] {
-            // A work-item for each segment, and a team for each segment.
+            // Short segments have a work-item each, long ones a team each.
             for segments in [1 << 20, 1 << 10] {
                 programs.extend(plan(1 << 20, segments, &form, offset, caps, wide).map(|plan| plan.program));
             }
