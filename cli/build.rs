@@ -63,9 +63,10 @@ fn git(arguments: &[&str]) -> Option<String> {
 
 /// Passes arguments to the linker that make the program a fifth smaller, if the linker knows them.
 ///
-/// The first keeps equal functions once, such as one primitive for `i32` and `u32`. The second drops the tables for unwinding: a
-/// panic ends a program that does not unwind, so nothing reads them. The last gives the program a fixed address. Otherwise it
-/// would have 0.8 MB of relocations for the pointers in its tables, and would apply them at each start.
+/// The first keeps one copy of equal functions, such as those of a primitive for `i32` and `u32`. The second drops the
+/// tables for unwinding: a panic ends a program that does not unwind, so nothing reads them. The last gives the program
+/// a fixed address. Otherwise it would have 0.8 MB of relocations for the pointers in its tables, and would apply them
+/// at each start.
 fn shrink(out: &Path, unwinds: bool) {
     for variable in ["RUSTC_LINKER", "CARGO_ENCODED_RUSTFLAGS", "CARGO_PROFILE_RELEASE_PANIC"] {
         println!("cargo:rerun-if-env-changed={variable}");

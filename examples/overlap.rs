@@ -1,7 +1,8 @@
 //! Moves three batches to a device and back while kernels run, and prints when each command ran.
 //!
 //! Uploads, kernels and downloads have queues of their own. On a device with memory of its own, the
-//! kernels of a batch overlap with the upload of the next batch and the download of the previous one.
+//! kernels of a batch overlap with two transfers: the upload of the next batch, and the download of
+//! the previous one.
 //!
 //! `cargo run --release --example overlap -- 24` for batches of 2^24 elements
 

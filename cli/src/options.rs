@@ -73,7 +73,7 @@ pub(crate) fn has_room(info: &DeviceInfo, bytes: u64) -> Result<(), String> {
 }
 
 fn fits(bytes: u64, ty: DeviceType, there: u64) -> Result<(), String> {
-    // Input and output count once, and the reference with its own copies counts once more. The CPU also holds the
+    // One share is for input and output, and one for the reference and its copies. On the CPU a third one is for the
     // measured buffers.
     let needed = bytes.saturating_mul(if ty == DeviceType::Cpu { 3 } else { 2 });
     if needed > there {

@@ -143,8 +143,8 @@ impl HistogramOf {
         self.counted(input, &bins, channels, device, out)
     }
 
-    /// The type in which samples are counted: their own if it has the ends of the range. Else it is a type that has the
-    /// ends and the samples. Ends that are not numbers are an error later.
+    /// The type in which samples are counted: their own if it represents the ends of the range. Else it is the first of
+    /// `i64` and `f64` that represents the ends and all samples. A later step refuses ends that are not numbers.
     fn type_of_range(&self, element: ElementType, array: &Array, range: &[String]) -> Result<ElementType, Stop> {
         let has = |ty| with_number!(ty, T => range.iter().all(|end| parse::<T>("--range", end).is_ok()));
         if element.is_float() || has(element) || !has(ElementType::F64) {
