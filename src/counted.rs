@@ -160,8 +160,8 @@ pub(crate) fn with_length(program: ProgramSpec, count: Option<ElementType>) -> P
     }
 }
 
-/// Sets the arguments for `LENGTH_PARAMS` of `cl/lib/length.cl`: `n`, or at most `n` with a count. Each element that the kernel reads
-/// stands for 2^`log_each` elements of the count.
+/// Sets the arguments for `LENGTH_PARAMS` of `cl/lib/length.cl`: `n`, which with a count is the most that the length
+/// can be. Each element that the kernel reads stands for 2^`log_each` elements of the count.
 pub(crate) fn length<'l>(
     launch: Launch<'l>,
     n: usize,

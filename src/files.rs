@@ -9,7 +9,6 @@ use std::{
 use tempfile::NamedTempFile;
 
 /// Bytes of one write. On a virtual machine, one write of 256 MiB often takes several times as long as 256 such writes.
-/// The reason is probably that it gets larger pages, which the host must supply first.
 const PIECE: usize = 1 << 20;
 /// Start and end of the name of a temporary file.
 const PREFIX: &str = ".oclprim-";

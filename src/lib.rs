@@ -75,15 +75,16 @@
 //! - a device is used for the first time, and its self-test runs;
 //! - it allocates a result whose length the device finds: [`Device::select`], [`Device::select_indices`],
 //!   [`Device::partition`], [`Device::unique`] and other [runs](select::runs), [`Device::reduce`] and others by key,
-//!   [`Device::set_operation`], [`Device::transform`], [`Device::scan`], [`Device::sort`], [`Device::argsort`] and
-//!   [`Device::top_k`] [by a count](Source::take);
+//!   [`Device::set_operation`];
+//! - it allocates a result for the first elements [by a count](Source::take): [`Device::transform`],
+//!   [`Device::scan`], [`Device::sort`], [`Device::argsort`], [`Device::top_k`];
 //! - it checks data on the device: indices of [`Device::gather`], [`Device::scatter`] and
 //!   [`gathered`](Source::gathered) sources, or offsets of [segments](Source::segments) in calls that allocate
 //!   their result;
 //! - its own documentation says so: [`Buffer::fill`] waits if an element does not have 1, 2, 4, 8 or 16 bytes.
 //!
-//! If all outputs are on the device, an `_into` method waits for a length in two cases: it reduces structs
-//! [by key](Source::by_key), or it is one of [those that wait for a count](source::Grouped). It waits for a check in two
+//! If all outputs are on the device, an `_into` method waits for a length in two cases. It reduces structs [by
+//! key](Source::by_key), or it is one of [those that wait for a count](source::Grouped). It waits for a check in two
 //! cases: a source has a [gather](Source::gathered), or the call is [`Device::top_k_into`] of segments or runs of keys.
 //! [`Device::finish`] waits for all commands.
 //!
@@ -454,8 +455,8 @@ pub use oclprim_macros::operator;
 /// Turns a Rust function of two values into a function that returns an [`op::Less`]. The Rust function returns true if
 /// `a` comes before `b`.
 ///
-/// The function must be a strict weak order. That of the example is one unless a time is NaN.
-/// [The subset](operator#the-subset) and [the arithmetic](operator#arithmetic) are those of operators.
+/// The function must be a strict weak order. The order of the example is one, unless a time is NaN. [The
+/// subset](operator#the-subset) and [the arithmetic](operator#arithmetic) are those of operators.
 ///
 /// ```
 /// use bytemuck::{Pod, Zeroable};

@@ -59,7 +59,7 @@ fn extremes<T: Float>(rows: &[[T; LANES]], later: &[[T; LANES]]) -> Option<(i32,
         lines::fetch(bytemuck::bytes_of(later));
         let size = row.map(|x| x.widen().to_f64().abs());
         most = each(&size, &most, |x, most| if x > most { x } else { most });
-        // A zero becomes infinity.
+        // A zero counts as infinity, so it is never the smallest.
         let size = size.map(|x| f64::from_bits(x.to_bits() | if x == 0.0 { f64::INFINITY.to_bits() } else { 0 }));
         least = each(&size, &least, |x, least| if x < least { x } else { least });
     }
@@ -78,7 +78,7 @@ fn one<T: Float>(rows: &[[T; LANES]], later: &[[T; LANES]]) -> Option<(f64, i32,
         sums = each(&sums, &row, |sum, x| sum + f64::from(x));
         let size = row.map(f32::abs);
         most = each(&size, &most, |x, most| if x > most { x } else { most });
-        // A zero becomes infinity.
+        // A zero counts as infinity, so it is never the smallest.
         let size = size.map(|x| f32::from_bits(x.to_bits() | if x == 0.0 { f32::INFINITY.to_bits() } else { 0 }));
         least = each(&size, &least, |x, least| if x < least { x } else { least });
     }

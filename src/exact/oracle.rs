@@ -56,7 +56,8 @@ pub fn rounded_sum<S: Element>(terms: &[Term]) -> S {
 /// adds positive and negative terms separately, then subtracts the two sums.
 fn rounded_quotient(terms: &[Term], divisor: u64, to: ElementType) -> f64 {
     let (precision, least) = (to.precision(), to.least_exponent());
-    // 128 bits below the last place of the sum are more than a divisor and a number of type `to` have together.
+    // The unit is 128 bits below the last place of the sum. A divisor and a number of type `to` have fewer bits
+    // together.
     let unit = terms.iter().map(|term| term.exponent).min().unwrap_or(0) - 128;
     let most = terms.iter().map(|term| term.exponent - unit).max().unwrap_or(0) as usize;
     let mut sides = [0, 1].map(|_| vec![0; (most + 128 + 64) / 64 + 1]);

@@ -278,9 +278,9 @@ impl Device {
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it;
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if the tables do not fit the device;
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the numbers of samples and weights differ. The
-    /// same error if pixels do not have 1 to 4 channels, or if the last pixel is incomplete. The same error if there are
-    /// bins for no channel, or for more channels than a pixel has. The same error if an offset of a segment exceeds the
-    /// next one or the number of samples, if there are no offsets, or if a view has no such axis.
+    /// same error if pixels do not have 1 to 4 channels, or if the last pixel is incomplete. The same error if there
+    /// are bins for no channel, or for more channels than a pixel has. The same error if there are no offsets, or if an
+    /// offset exceeds the next one or the number of samples. The same error if a view has no such axis.
     ///
     /// ```
     /// use oclprim::{Bins, Device, Source};

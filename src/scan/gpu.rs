@@ -351,8 +351,8 @@ struct Job<'j> {
 
 /// Scans `input` to `out`, which may be the same memory. In an exclusive scan without segments and to other memory,
 /// `out` may have one more element. This element receives `initial op aggregate`, where `aggregate` is that of the
-/// whole input. With a count there are no segments. The scan then
-/// takes as many elements as the count says, and the results of the others keep their values.
+/// whole input. With a count there are no segments. The scan then takes as many elements as the count says, and
+/// elements of `out` after their results do not change.
 pub(crate) fn scan(
     device: &ClDevice,
     operation: &dyn Operation,

@@ -157,8 +157,8 @@ pub(super) fn heads<T: Element>(input: &[T], part: Range<usize>) -> impl Iterato
     before.iter().zip(own).map(|(&before, &x)| (usize::from(equal(before, x)), x))
 }
 
-/// The number of runs of equal elements. Task after task, `turn` receives the indices at which runs after the first
-/// start, and returns the argument of `write`.
+/// The number of runs of equal elements. Task after task, `turn` receives the indices at which runs start, except index
+/// 0. It returns the argument of `write`.
 pub(super) fn runs<T: Element, W: Send>(
     input: &[T],
     turn: &mut (dyn FnMut(&[usize]) -> W + Send),

@@ -392,7 +392,8 @@ fn launch(device: &ClDevice, form: &Form, plan: &Plan, job: &Job<'_>, mem: &ClMe
         }
         Way::Counter => all("select_unordered")?.offset(count, *wide).offset(tile, *wide).run(groups, items)?,
         Way::Spine => {
-            // Without a length in memory, no tile needs the selected number of the last tile.
+            // With a length in memory, the multi-level scan reads a count for each tile. Without, no prefix needs the
+            // last entry.
             let counted = if job.length.is_some() && plan.things > 1 { *tiles } else { plan.things - 1 };
             if counted > 0 {
                 let launch = of_input("select_counts")?.mem(mem).scalar(plan.stride as u64);

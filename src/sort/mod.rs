@@ -263,8 +263,8 @@ impl Device {
     /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered).
     ///
     /// For the first elements [by a count](Source::take), outputs have the length of the whole source. Their elements
-    /// from the count on do not change. A sort by a [`Less`](crate::op::Less) or by [`Merging`] waits for the count,
-    /// and so does a sort of values that do not have 1, 2, 4, 8 or 16 bytes.
+    /// from the count on do not change. A sort by a [`Less`](crate::op::Less) or by [`Merging`] waits for the count. So
+    /// does a sort of values of another size than 1, 2, 4, 8 or 16 bytes.
     ///
     /// Does not check the offsets of segments; [`Device::check_segments`] does. With invalid offsets, results are
     /// unspecified. Reads and writes stay in bounds for any offsets.

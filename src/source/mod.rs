@@ -255,9 +255,9 @@ pub trait Source: Sized + Sync {
     ///
     /// # A count on the device
     ///
-    /// `n` may also be a count in the memory of the device: a [`Buffer`](crate::Buffer) or a [`View`] of one `u32` or `u64`, as
-    /// [`Device::select_into`] writes it. The elements are then the first `min(count, len)` of the source, and a count
-    /// of 0 is an empty input. Most calls read the count on the device and do not wait for it; the
+    /// `n` may also be a count in the memory of the device: a [`Buffer`](crate::Buffer) or a [`View`] of one `u32` or
+    /// `u64`. [`Device::select_into`] writes such a count. The elements are then the first `min(count, len)` of the
+    /// source, and a count of 0 is an empty input. Most calls read the count on the device and do not wait for it; the
     /// [table](crate::source::Grouped) lists the others. So a selection and calls on its result follow one another
     /// without a wait:
     ///

@@ -275,7 +275,8 @@ impl Device {
     /// # Errors
     ///
     /// Same as [`Device::transform`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the length of
-    /// `output` is not that of the source, or if an output overlaps another argument in imported OpenCL memory.
+    /// `output` is not that of the source. The same error if an output overlaps another argument in imported OpenCL
+    /// memory.
     ///
     /// ```
     /// use oclprim::{Device, Source, source::counting};

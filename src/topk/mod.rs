@@ -161,7 +161,7 @@ impl Top {
         format!("{len} keys are fewer than the {} {which} to select", self.k)
     }
 
-    /// Returns an error for rows, which only a whole input has: neither groups nor the first elements by a count.
+    /// Returns an error for rows. Only a whole input has them; groups and the first elements by a count do not.
     fn alone(self) -> Result<Self> {
         match self.row {
             None => Ok(self),

@@ -115,7 +115,8 @@ fn between_floats(low: f64, high: f64, part: f64) -> f64 {
     }
 }
 
-/// `low + (high - low) * part` for integers that `f64` does not represent: cut off 62 bits after the point, then rounded.
+/// `low + (high - low) * part` for integers that `f64` does not represent: truncated to 62 bits after the point, then
+/// rounded.
 fn between_integers(low: i128, high: i128, part: f64) -> f64 {
     /// Bits after the binary point. The sum has at most 126 bits.
     const POINT: u32 = 62;
@@ -310,9 +311,9 @@ impl Device {
     /// # Errors
     ///
     /// [`ErrorKind::Empty`] if a whole input has no keys, or if there are lines but they have no keys.
-    /// [`ErrorKind::InvalidInput`] if a quantile is not from 0 to 1. The same error if an offset is beyond the next one
-    /// or beyond the input, if there are no offsets, or if there is no such axis. [`ErrorKind::OutOfMemory`] if the
-    /// device does not hold the scratch.
+    /// [`ErrorKind::InvalidInput`] if a quantile is not from 0 to 1. The same error if there are no offsets, or if an
+    /// offset is beyond the next one or beyond the input. The same error if there is no such axis.
+    /// [`ErrorKind::OutOfMemory`] if the device does not hold the scratch.
     ///
     /// ```
     /// use oclprim::{Device, Interpolation, Source};

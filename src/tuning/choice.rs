@@ -137,8 +137,8 @@ impl Choice {
         self.primitive == primitive && self.place.is_none_or(|only| only == place())
     }
 
-    /// Returns whether the choice is for this size class and primitive. For primitives whose rows all have the element
-    /// size 1, such as transfers.
+    /// Returns whether the choice is for this size class and primitive. All rows of the primitive have the element size
+    /// 1, as those of transfers do.
     pub(super) fn is_of(&self, primitive: Primitive, class: SizeClass) -> bool {
         self.primitive == primitive && self.place.is_none_or(|only| only == (row_bytes(primitive, 1), class))
     }

@@ -61,7 +61,7 @@ impl<'a> Costs<'a> {
         Self { starts, first: starts.get(0).min(n), n, row_cost }
     }
 
-    /// The first sample of a group. Samples exist for any offsets.
+    /// The first sample of a group. Offsets beyond the samples of all groups are clamped.
     fn start(&self, group: usize) -> usize {
         self.starts.get(group).max(self.first).min(self.n)
     }

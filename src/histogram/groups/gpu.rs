@@ -41,7 +41,7 @@ pub struct Plan {
     /// The launch that zeroes the counters of split groups.
     pub split: ProgramSpec,
     pub work_group: usize,
-    /// Parts of about equal cost, each of a work-group for each range of slots.
+    /// Parts of about equal cost. Each part has a work-group for each range of slots.
     pub parts: usize,
     pub ranges: usize,
     /// Slots that a tile counts in local memory. If `global`, these are the slots after the bins.

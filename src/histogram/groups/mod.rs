@@ -4,7 +4,7 @@
 //!
 //! | property | |
 //! |---|---|
-//! | work | one read of the input, one count per sample, and one write per counter; if a row of counters does not fit local memory, up to 8 reads or atomics in global memory |
+//! | work | one read of the input, one count per sample, one write per counter. If a row of counters does not fit local memory: up to 8 reads, or atomics in global memory |
 //! | determinism | same bits everywhere, as for [whole inputs](crate::histogram) |
 //! | scratch | none without weights. Lines that do not follow one another in memory are copied first, and so are expressions other than a map of memory |
 //! | limits | 1 to 2^24 bins. Any number of groups whose counters fit the device |

@@ -357,8 +357,8 @@ impl Device {
     }
 
     /// The population variance of all elements, of each segment, or of each line along axes, on the host: the mean of
-    /// `(x[i] - mean)^2`. That of an empty segment is NaN. For [runs of equal keys](Source::by_key), returns the keys
-    /// and the variances.
+    /// `(x[i] - mean)^2`. The variance of an empty segment is NaN. For [runs of equal keys](Source::by_key), returns
+    /// the keys and the variances.
     ///
     /// The host decodes the variance from the record of [`Device::statistics`] or [`Device::moments`].
     /// [`Statistics::sample_variance`] divides by one less.

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | work | along the last axis as [`scan`](crate::scan). Along other axes, each element is read once, or twice if the axis has more than 512 elements. A transposition or a copy of a view, as below, adds a read and a write |
 //! | operator | as [`scan`](crate::scan); a user-defined operator need not be commutative |
-//! | determinism | same bits everywhere, float sums and products too, if the device keeps subnormals: the order depends only on the shape, the axes and the types |
+//! | determinism | same bits everywhere, float sums and products too, if the device keeps subnormals. The order depends only on the shape, the axes and the types |
 //! | scratch | that of a segmented scan, or an accumulator for each 512 elements |
 //! | limits | 8 axes ([`Layout::MAX_DIMS`](crate::Layout::MAX_DIMS)) of any lengths and strides |
 //!

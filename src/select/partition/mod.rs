@@ -86,9 +86,9 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Same as [`Device::partition`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the lengths differ,
-    /// if `counts` does not have one element (two for three parts, one for each segment), or if arguments overlap in
-    /// imported OpenCL memory.
+    /// Same as [`Device::partition`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the lengths
+    /// differ, or if arguments overlap in imported OpenCL memory. The same error unless `counts` has one element: two
+    /// for three parts, one for each segment.
     ///
     /// ```
     /// use oclprim::{Device, op::Map};

@@ -13,9 +13,10 @@
 //! special values are those of [`statistics`](crate::reduce::statistics). The record of an empty segment has the count
 //! 0; its mean and its variance are NaN.
 //!
-//! A segment of many elements is divided into parts of equal length, which work-groups share. A part begins in a tile
-//! of the input, and each tile has at most one such part. So tiles number the parts, and a work-group finds its part by
-//! a binary search of the offsets. Therefore any mix of lengths is balanced, and the host does not wait.
+//! A segment of many elements is divided into parts of equal length, which work-groups share. Each part but the first
+//! begins in a tile of the input, and at most one such part begins in a tile. So tiles number the parts, and a
+//! work-group finds its part by a binary search of the offsets. Therefore any mix of lengths is balanced, and the host
+//! does not wait.
 //!
 //! The correctly rounded mean of float segments is [`Device::reduce`] with [`Mean`](crate::op::Mean). It has the
 //! element type, whereas [`Device::mean`] returns an `f64`.
