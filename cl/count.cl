@@ -150,8 +150,8 @@ static inline void finish(
     }
 }
 
-// Work-group g takes a contiguous run of `run` elements, a multiple of WG x VEC; g is numbered over all launches of a
-// call. The 8 bytes of `key`, and those of `mask`, repeat the bytes for one element.
+// Work-group g takes `run` contiguous elements, a multiple of WG x VEC; g is numbered over all launches of a call. The
+// 8 bytes of `key`, and those of `mask`, repeat the bytes for one element.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void count_runs(
     __global const T* restrict in_base, const ulong in_offset, const OFFSET_T n, const OFFSET_T run, const ulong key,
     const ulong mask, __global ulong* counts ENDING_PARAMS)

@@ -1,8 +1,8 @@
-// Fills a run of bytes in place of a driver's own fill. The host uses it where a driver's fill is slow, or fails beyond
-// byte 2^30 of a buffer. It also uses it on Oclgrind, which checks the stores of kernels.
+// Fills a range of bytes in place of a driver's own fill. The host uses it where a driver's fill is slow, or fails
+// beyond byte 2^30 of a buffer. It also uses it on Oclgrind, which checks the stores of kernels.
 //
-// `word` is the pattern repeated to 16 bytes. The pattern's size divides 16 and the run's offset, so that every 16-byte
-// word of the buffer starts with a whole pattern.
+// `word` is the pattern repeated to 16 bytes. The pattern's size divides 16 and the range's offset, so that every
+// 16-byte word of the buffer starts with a whole pattern.
 #ifndef WG
 #define WG 64
 #endif

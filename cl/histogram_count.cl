@@ -156,7 +156,8 @@ INLINED void count_samples(
     }
     for (; v < vecs; v += step) {
         if (VEC == 16) {
-            // 16 loads one after another would take longer than the build of an unrolled loop saves.
+            // For 16 samples the loop is unrolled: the build takes longer, but 16 loads one after another would cost
+            // more.
             Samples samples;
             samples.all = body[v];
             count_vector(counter, &samples, bins MAP_ARGS);

@@ -12,7 +12,7 @@
 // four neighbouring lanes. LANES is 32, or the smallest power of two, at least 4, for which a line is one chunk. So the
 // order of floats depends on `len` alone.
 //
-// A work-group has `columns` outputs. Each work-item of an output has one quad of a run of chunks. `across` is set if
+// A work-group has `columns` outputs. Each work-item of an output has one quad of contiguous chunks. `across` is set if
 // neighbouring outputs are closer in memory than neighbouring quads. Then neighbouring work-items have neighbouring
 // outputs, else neighbouring quads. If outputs are few, or lines long, the axis is cut into parts of `run` chunks, a
 // power of two.

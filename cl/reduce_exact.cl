@@ -104,8 +104,8 @@
 // Words of the accumulator that a number changes.
 #define PIECES (A_BYTES == 4 && !DOT ? 3 : 5)
 
-// A word changes at most three times for each element: for the element or its product's two halves, and for a window
-// that moves.
+// A word changes at most three times for each element: once for the element or twice for its product, and once for a
+// window that moves.
 #define TABLE_CHUNKS (MOST_ADDED / (3 * CHUNK * (WG / REPLICAS)))
 
 #ifdef REGISTERS
@@ -834,7 +834,7 @@ INLINED void load_chunk(const OFFSET_T base, const OFFSET_T n, A* x, A* y, INPUT
     }
 }
 
-// Work-group g takes the tiles g, g + groups, ...; with one work-item a run of tiles. `sums` is 0 before the launch,
+// Work-group g takes the tiles g, g + groups, ...; with one work-item, contiguous tiles. `sums` is 0 before the launch,
 // and has the accumulator and its marks (lib/exact.cl). With ONE_PASS and `round`, the work-group that finishes last
 // rounds it.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_exact(

@@ -72,7 +72,7 @@ static inline void load_keys(__global const KEY* keys, OFFSET_T base, uint e, KE
     CAT(vstore, KEY_VEC)(held, 0, own);
 }
 
-// Returns the last key of the lane below. Lane 0, and without shuffles every lane, has loaded it before: `loaded`.
+// Returns the last key of the lane below. In lane 0, and without shuffles in every lane, it is `loaded`.
 SG_INLINE KEY key_before(KEY last, KEY loaded, __local uint* sg_scratch)
 {
     if (!SHUFFLES) {

@@ -95,7 +95,7 @@ INLINED lane_t find_lane(void)
 // TILE. Then copies of `padding`, a key of the highest digit, come after its keys. So they get the positions from `len`
 // on, which are not written. They are part of the tile's count of the highest digit, but no other tile uses this count.
 // With look-back this count, or its inclusive prefix, may even overflow into the two highest bits of its status word.
-// So this word need not end the pass as a prefix (lib/status_word.cl).
+// So at the end of a pass this word can have another state than that of a prefix (lib/status_word.cl).
 INLINED void load_keys(
     KEY* keys, __global const KEY* from, const OFFSET_T base, const uint len, const KEY padding, const lane_t* me)
 {

@@ -379,7 +379,8 @@ INLINED void publish_exact(
     merge_replicas(words, REPLICAS, merged);
     carry_exact(merged, EXACT_WORDS, 1);
     carry_exact(merged, EXACT_WORDS, 1);
-    // Read before the loop: PoCL 6 lost the condition of a loop directly after a barrier, with `take(&count)`.
+    // This read follows the barrier, because PoCL 6 lost the condition of a loop directly after it, with
+    // `take(&count)`.
     const uint all_marks = *marks;
     for (uint i = get_local_id(0); i < EXACT_WORDS; i += WG) {
         if (merged[i] != 0) {

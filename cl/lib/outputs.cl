@@ -1,6 +1,6 @@
-// Stores a run of results: VEC elements of type OUT, one for each element in a 16-byte vector of T. Needs types.cl.
+// Stores contiguous results: VEC elements of type OUT, one for each element in a 16-byte vector of T. Needs types.cl.
 
-// OUT_RUN: 16-byte vectors in a run of results.
+// OUT_RUN: 16-byte vectors of these results.
 #ifndef OUT_BYTES
 #define OUT_BYTES T_BYTES
 #endif

@@ -3,10 +3,10 @@
 // H200, scans of segments would take 4 % longer with IN_PARTS; other scans and selections do not.
 //
 // An atomic counter, which lies before the status words, gives work-groups their numbers in the order in which they
-// start. With SG_PTX, the id of the work-group is its number instead, after the work-groups of earlier launches.
-// NVIDIA's GPUs start work-groups in the order of their ids, but no document guarantees that. If the order is broken,
-// only time is lost: a work-group recomputes an aggregate that does not arrive. With SG_LOCAL, kernels use the counter
-// on NVIDIA's GPUs too. Needs types.cl and subgroup.cl.
+// start. With SG_PTX, the number is the work-group's id instead, plus the number of tiles of earlier launches. NVIDIA's
+// GPUs start work-groups in the order of their ids, but no document guarantees that. If the order is broken, only time
+// is lost: a work-group recomputes an aggregate that does not arrive. With SG_LOCAL, kernels use the counter on
+// NVIDIA's GPUs too. Needs types.cl and subgroup.cl.
 
 #ifndef IN_PARTS
 #define IN_PARTS 0
