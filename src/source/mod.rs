@@ -12,7 +12,7 @@
 //! | [`x.gathered(index)`](Source::gathered) | `x[index[i]]` | that of `index` |
 //! | [`x.reversed()`](Source::reversed) | `x[n - 1 - i]` | that of `x` |
 //! | [`x.strided(k)`](Source::strided) | `x[i * k]` | `⌈n / k⌉` |
-//! | [`x.take(n)`](Source::take) | `x[i]` | `n`; or, last of all, a count on the device |
+//! | [`x.take(n)`](Source::take) | `x[i]` | `n`; or a count on the device, as the last step |
 //! | [`x.neighbours::<3>()`](Source::neighbours) | `(x[i], x[i + 1], x[i + 2])` | `n - 2` |
 //! | [`x.shuffled(seed)`](Source::shuffled) | `x[p(i)]` for a random permutation p | that of `x` |
 //!

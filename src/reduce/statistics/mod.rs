@@ -279,8 +279,8 @@ impl Device {
         input.statistics(self)
     }
 
-    /// [`Device::statistics`] into the single record of `output`, or one for each group. The records may be on the
-    /// device. For [runs of keys](Source::by_key), `output` is a tuple as in
+    /// [`Device::statistics`] into `output`, which has one record, or one for each group, and may be on the device. For
+    /// [runs of keys](Source::by_key), `output` is a tuple as in
     /// [`select::by_key::groups`](crate::select::by_key::groups).
     ///
     /// Waits for the result only if `output` is a host slice, or if the input has a [gather](Source::gathered) or a
