@@ -118,7 +118,7 @@ impl<S: Source<Item: Combinable + Pod>, K: Source<Item: Element>> OfEither<S::It
     fn of_structs<F: Fn(S::Item, S::Item) -> S::Item + Sync>(self, op: &Operator<S::Item, F>) -> Result<()> {
         let Self { of: Allocated { device, groups: ByKey { source, keys }, level }, to } = self;
         let room = to.keys.len();
-        to.values.expect_len(room, "as many keys")?;
+        to.values.expect_len(room, "a value for each key")?;
         let (keys, values) = (keys.held(device)?, source.held(device)?);
         let (keys, values) = (keys.input(), values.input());
         let outputs = [to.keys.extent(), to.values.extent(), to.count.extent()];
@@ -271,7 +271,7 @@ impl Device {
     {
         let (n, room) = (keys.len(), to.keys.len());
         expect_beside(n, values.len(), "keys need as many values")?;
-        to.values.expect_len(room, "as many keys")?;
+        to.values.expect_len(room, "a value for each key")?;
         in_room("result", room, to.count, |count| match self.backend() {
             Backend::Cpu => {
                 let (offsets, found) = runs_on_the_host(keys.host()?, to.keys.host()?, room)?;

@@ -192,7 +192,7 @@ impl Device {
     ) -> Result<()> {
         expect_values::<V>()?;
         expect_beside(keys.len(), values.len(), "keys need as many values")?;
-        values_out.expect_len(keys_out.len(), "as many keys")?;
+        values_out.expect_len(keys_out.len(), "a value for each key")?;
         in_room("result", keys_out.len(), count, |count| match self.backend() {
             Backend::Cpu => {
                 let (keys, values) = (keys.host()?, values.host()?);
