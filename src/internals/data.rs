@@ -130,6 +130,17 @@ pub fn random_by<T: bytemuck::Pod + Send>(
     all
 }
 
+/// Indices that sort `numbers`, equal ones in their order. It is here so that release builds optimise it: they compile
+/// `oclprim-checks` for size.
+pub fn sorted_indices(numbers: impl IntoIterator<Item = u128>) -> Vec<usize> {
+    sorted(numbers.into_iter().zip(0..).collect())
+}
+
+fn sorted(mut pairs: Vec<(u128, usize)>) -> Vec<usize> {
+    pairs.sort_unstable();
+    pairs.into_iter().map(|(_, index)| index).collect()
+}
+
 fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1u64 << 52) as f64 - 1.0
 }

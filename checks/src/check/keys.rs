@@ -66,8 +66,8 @@ impl Keys {
                 }
                 Self::Sorted => keys = by_rank(&keys),
                 Self::Reversed => {
-                    let ranks: Vec<u64> = keys.iter().map(|&key| rank(key)).collect();
-                    keys = sorted_indices(n, &|a, b| ranks[b].cmp(&ranks[a])).into_iter().map(|i| keys[i]).collect();
+                    let falling = sorted_indices(keys.iter().map(|&key| (!rank(key)).into()));
+                    keys = falling.into_iter().map(|i| keys[i]).collect();
                 }
                 Self::Pipe => {
                     keys = by_rank(&keys);
@@ -135,6 +135,5 @@ pub(crate) fn rank<T: Element>(key: T) -> u64 {
 
 /// The keys in ascending order.
 pub(crate) fn by_rank<T: Element>(keys: &[T]) -> Vec<T> {
-    let ranks: Vec<u64> = keys.iter().map(|&key| rank(key)).collect();
-    sorted_indices(keys.len(), &|a, b| ranks[a].cmp(&ranks[b])).into_iter().map(|i| keys[i]).collect()
+    sorted_indices(keys.iter().map(|&key| rank(key).into())).into_iter().map(|i| keys[i]).collect()
 }

@@ -11,6 +11,7 @@ pub(crate) mod operators;
 pub(crate) mod segments;
 
 pub use bounds::sum_bound;
+pub(crate) use oclprim::internals::data::sorted_indices;
 pub use oclprim::internals::{
     data,
     oracle::{exact_mean, exact_sum},
@@ -19,7 +20,6 @@ pub use oclprim::internals::{
 
 use std::{
     any::Any,
-    cmp::Ordering,
     collections::HashMap,
     fs,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -243,14 +243,6 @@ pub fn host_memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib << 10)
-}
-
-/// Indices of `n` elements in the stable order of `compare`, which compares two indices. It is compiled once, not once
-/// per type.
-pub(crate) fn sorted_indices(n: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
-    let mut indices: Vec<usize> = (0..n).collect();
-    indices.sort_by(|&a, &b| compare(a, b));
-    indices
 }
 
 /// Spec of a primitive: its cases, programs and benchmark cases. Tests, benches and the program read nothing else.

@@ -11,7 +11,7 @@ use crate::{
     check::{
         Case, Level,
         data::{Data, Rng},
-        sorted_indices,
+        keys::by_rank,
     },
     with_element,
 };
@@ -60,8 +60,7 @@ impl Pattern {
             Self::Twice => (0..=bins).map(|k| at(part(k / 2 * 2))).collect(),
             Self::Equal => vec![at(0.5); bins + 1],
         };
-        let rising = |a: usize, b: usize| edges[a].partial_cmp(&edges[b]).expect("no edge is NaN");
-        edges = sorted_indices(edges.len(), &rising).into_iter().map(|i| edges[i]).collect();
+        edges = by_rank(&edges);
         if self == Self::Everything {
             (edges[0], edges[bins]) = (T::LOWEST, T::HIGHEST);
         }

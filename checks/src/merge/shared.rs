@@ -1,6 +1,6 @@
 //! Shared parts of the specs of merges.
 
-use std::{cmp::Ordering, fmt::Debug};
+use std::fmt::Debug;
 
 use bytemuck::{Pod, Zeroable};
 
@@ -20,14 +20,15 @@ use crate::{
 pub(super) trait Value: Pod + PartialEq + Debug + Send + Sync {}
 impl<T: Pod + PartialEq + Debug + Send + Sync> Value for T {}
 
-/// An order, its definition, and elements for it.
+/// An order, its definition by numbers, and elements for it.
 #[derive(Clone)]
 pub(super) struct Tried<T, C> {
     /// Suffix of the operation's name; empty for the elements' own order.
     pub(super) name: &'static str,
     pub(super) element: ElementType,
     pub(super) order: C,
-    before: fn(&T, &T) -> bool,
+    /// `a` is before `b` if its number is smaller.
+    number: fn(&T) -> u64,
     make: fn(Keys, usize) -> Vec<T>,
 }
 
@@ -42,16 +43,12 @@ impl<T: Value, C: Compare<T>> Tried<T, C> {
     }
 
     pub(super) fn before(&self, a: &T, b: &T) -> bool {
-        (self.before)(a, b)
+        (self.number)(a) < (self.number)(b)
     }
 
     /// Indices that sort `x`, as from a stable argsort.
     pub(super) fn argsort(&self, x: &[T]) -> Vec<usize> {
-        sorted_indices(x.len(), &|a, b| match (self.before(&x[a], &x[b]), self.before(&x[b], &x[a])) {
-            (true, _) => Ordering::Less,
-            (_, true) => Ordering::Greater,
-            _ => Ordering::Equal,
-        })
+        sorted_indices(x.iter().map(|x| (self.number)(x).into()))
     }
 
     /// `offset` other elements, then `n` sorted ones. Another `part` gives other elements.
@@ -99,21 +96,23 @@ fn of_numbers<T: Pod, N: Element>(keys: Keys, n: usize, one: fn(N, usize) -> T) 
 pub(super) fn by_size() -> Tried<i32, Own<i32>> {
     let before: fn(&i32, &i32) -> bool = |a, b| a.unsigned_abs() < b.unsigned_abs();
     let order = Less::new("by size", before, "abs(a) < abs(b)");
-    Tried { name: " by size", element: ElementType::I32, order, before, make: |keys, n| keys.make(n) }
+    let make = |keys: Keys, n| keys.make(n);
+    Tried { name: " by size", element: ElementType::I32, order, number: |x| x.unsigned_abs().into(), make }
 }
 
 fn by_bits() -> Tried<u32, Own<u32>> {
     let before: fn(&u32, &u32) -> bool = |a, b| a.count_ones() > b.count_ones();
     let order = Less::new("by bits", before, "own_bits(a) > own_bits(b)");
     let order = order.with_functions("uint own_bits(uint x)\n{\n    return popcount(x);\n}");
-    Tried { name: " by bits", element: ElementType::U32, order, before, make: |keys, n| keys.make(n) }
+    let make = |keys: Keys, n| keys.make(n);
+    Tried { name: " by bits", element: ElementType::U32, order, number: |x| x.count_zeros().into(), make }
 }
 
 fn by_value() -> Tried<f64, Own<f64>> {
     let before: fn(&f64, &f64) -> bool = |a, b| a < b;
     let make = |keys: Keys, n| of_numbers(keys, n, |key: i32, _| f64::from(key % 1000) / 8.0);
     let order = Less::new("by value", before, "a < b");
-    Tried { name: " by value", element: ElementType::F64, order, before, make }
+    Tried { name: " by value", element: ElementType::F64, order, number: |&x| rank(x), make }
 }
 
 pub(super) fn by_time() -> Tried<Event, Own<Event>> {
@@ -121,7 +120,7 @@ pub(super) fn by_time() -> Tried<Event, Own<Event>> {
     let types = "typedef struct {\n    float time;\n    uint id;\n} Event;";
     let make = |keys: Keys, n| of_numbers(keys, n, |key: i16, id| Event { time: f32::from(key), id: id as u32 });
     let order = Less::of_struct("by time", "Event", types, before, "a.time > b.time");
-    Tried { name: " by time", element: ElementType::F32, order, before, make }
+    Tried { name: " by time", element: ElementType::F32, order, number: |x| !rank(x.time), make }
 }
 
 fn by_colour() -> Tried<Colour, Own<Colour>> {
@@ -129,7 +128,7 @@ fn by_colour() -> Tried<Colour, Own<Colour>> {
     let types = "typedef struct {\n    uchar red, green, blue;\n} Colour;";
     let make = |keys: Keys, n| of_numbers(keys, n, |key: u8, id| Colour([id as u8, key, (id >> 8) as u8]));
     let order = Less::of_struct("by colour", "Colour", types, before, "a.green < b.green");
-    Tried { name: " by colour", element: ElementType::U8, order, before, make }
+    Tried { name: " by colour", element: ElementType::U8, order, number: |x| x.0[1].into(), make }
 }
 
 fn by_point() -> Tried<Point, Own<Point>> {
@@ -137,7 +136,7 @@ fn by_point() -> Tried<Point, Own<Point>> {
     let types = "typedef struct {\n    int x, y, z;\n} Point;";
     let make = |keys: Keys, n| of_numbers(keys, n, |key: i32, id| Point([key >> 28, key & 3, id as i32]));
     let order = Less::of_struct("by point", "Point", types, before, "a.x < b.x || (a.x == b.x && a.y < b.y)");
-    Tried { name: " by point", element: ElementType::I32, order, before, make }
+    Tried { name: " by point", element: ElementType::I32, order, number: |x| rank(x.0[0]) << 32 | rank(x.0[1]), make }
 }
 
 pub(super) fn by_name<const N: usize>(name: &'static str) -> Tried<Named<N>, Own<Named<N>>> {
@@ -151,25 +150,24 @@ pub(super) fn by_name<const N: usize>(name: &'static str) -> Tried<Named<N>, Own
         })
     };
     let order = Less::of_struct("by name", "Name", &types, before, "a.name[0] < b.name[0]");
-    Tried { name, element: ElementType::U64, order, before, make }
+    Tried { name, element: ElementType::U64, order, number: |x| x[0], make }
 }
 
 pub(super) fn own<T: Element>(descending: bool) -> Tried<T, Order> {
     let make = |keys: Keys, n: usize| keys.make::<T>(n);
     if descending {
-        let before: fn(&T, &T) -> bool = |a, b| rank(*a) > rank(*b);
-        Tried { name: " down", element: T::TYPE, order: Order::descending(), before, make }
+        let number = |x: &T| !rank(*x);
+        Tried { name: " down", element: T::TYPE, order: Order::descending(), number, make }
     } else {
-        let before: fn(&T, &T) -> bool = |a, b| rank(*a) < rank(*b);
-        Tried { name: "", element: T::TYPE, order: Order::ascending(), before, make }
+        Tried { name: "", element: T::TYPE, order: Order::ascending(), number: |x| rank(*x), make }
     }
 }
 
 /// Order by the lowest four bits only.
 fn by_low_bits() -> Tried<u16, Order> {
-    let before: fn(&u16, &u16) -> bool = |a, b| a % 16 < b % 16;
     let order = Order::ascending().bits(0..4);
-    Tried { name: " by low bits", element: ElementType::U16, order, before, make: |keys, n| keys.make(n) }
+    let make = |keys: Keys, n| keys.make(n);
+    Tried { name: " by low bits", element: ElementType::U16, order, number: |x| (x % 16).into(), make }
 }
 
 /// Visits every order of a level.

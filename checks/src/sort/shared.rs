@@ -123,12 +123,8 @@ impl Way {
             _ => (0, 8 * size_of::<T>() as u32),
         };
         let mask = if end == begin { 0 } else { u128::MAX >> (128 - (end - begin)) };
-        let number = |key: &T| key.number().checked_shr(begin).unwrap_or(0) & mask;
-        let numbers: Vec<u128> = keys.iter().map(number).collect();
-        match self {
-            Self::Up | Self::UpBy(..) => sorted_indices(keys.len(), &|a, b| numbers[a].cmp(&numbers[b])),
-            Self::Down | Self::DownBy(..) => sorted_indices(keys.len(), &|a, b| numbers[b].cmp(&numbers[a])),
-        }
+        let flip = if matches!(self, Self::Down | Self::DownBy(..)) { u128::MAX } else { 0 };
+        sorted_indices(keys.iter().map(|key| key.number().checked_shr(begin).unwrap_or(0) & mask ^ flip))
     }
 }
 

@@ -52,9 +52,8 @@ impl What {
     fn indices<T: Element>(&self, keys: &[T]) -> Vec<usize> {
         let of_row = |row: usize| {
             let own = &keys[row * self.len..(row + 1) * self.len];
-            let ranks: Vec<u64> =
-                own.iter().map(|&key| if self.top.largest { !rank(key) } else { rank(key) }).collect();
-            let mut indices = sorted_indices(self.len, &|a, b| ranks[a].cmp(&ranks[b]));
+            let flip = if self.top.largest { u64::MAX } else { 0 };
+            let mut indices = sorted_indices(own.iter().map(|&key| (rank(key) ^ flip).into()));
             indices.truncate(self.top.k);
             if !self.top.sorted {
                 indices.sort_unstable();
