@@ -149,8 +149,8 @@ INLINED void open_row(
 }
 
 // Neighbouring work-groups take the same part of several rows: rows may be the same keys, searched for several ranks.
-INLINED uint part_of_group(uint rows) { return get_group_id(0) / rows; }
-INLINED ulong row_of_group(uint rows) { return get_group_id(0) % rows; }
+INLINED uint part_of_group(uint rows) { return (uint)get_group_id(0) / rows; }
+INLINED ulong row_of_group(uint rows) { return (uint)get_group_id(0) % rows; }
 
 // The end of the part that begins at position `begin`.
 INLINED OFFSET_T end_of_part(const Row* row, OFFSET_T begin, OFFSET_T share)
@@ -266,6 +266,7 @@ typedef struct {
 
 INLINED void clear_counts(SHARED uint* counts, uint digits)
 {
+    ROLLED
     for (uint i = get_local_id(0); i < digits * REPLICAS; i += WG) {
         counts[i] = 0;
     }
