@@ -434,7 +434,8 @@ INLINED Partial scan_chunks(__local Partial* chunks, __local A* exchange, __loca
 //     aggregate of chunk c:                     chunks[c]
 //     prefix of chunk c, among all 64 chunks:   chunks[CHUNKS + c], after the next barrier
 //
-// If `known`, reduce_in_order() has already stored the aggregates and the prefixes of the chunks; the result is invalid.
+// If `known`, reduce_in_order() has already stored the aggregates and the prefixes of the chunks. Then the result is
+// invalid.
 INLINED Partial scan_tile(
     const TILE_SPACE TV* vectors, const uint* heads, PREFIX_SPACE A* prefix, uint* prefix_heads, const bool known,
     __local Partial* chunks, __local A* exchange, __local uint* words)

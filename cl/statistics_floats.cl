@@ -10,7 +10,7 @@
 #define ITEM_MOMENTS (FAN / WG)
 #define INVERSE_ROWS ((A)(1.0f / TILE_ROWS))
 
-// For each lane of the work-item: the mean; then the sums of the distances to it, and of their squares. 
+// For each lane of the work-item: the mean; then the sums of the distances to it, and of their squares.
 typedef struct {
     A mean[ITEM_LANES], rest[ITEM_LANES], m2[ITEM_LANES];
 } Lanes;
@@ -55,8 +55,8 @@ INLINED bool take_tile(__global const T* p, Extremes* e, Lanes* lanes)
     return true;
 }
 
-// Takes any tile, in two passes over memory: contiguous elements, which compilers of CPU drivers vectorise. Lane k of
-// the work-item has `few` elements, or one more if k < longer. The weights of an element are `less` and `more`.
+// Takes any tile, in two passes over memory: contiguous elements, which compilers of CPU drivers vectorise. The weight
+// of an element is `more` in the first `longer` lanes of the work-item, else `less`.
 INLINED void take_rows(
     __global const T* p, uint elements, uint lane, uint longer, A less, A more, Extremes* e, Lanes* lanes)
 {
@@ -108,8 +108,8 @@ INLINED void take_elements(__global const T* p, uint elements, Extremes* e, Reco
     for (uint k = 0; k < ITEM_LANES; k++) {
         lanes.mean[k] = lanes.rest[k] = lanes.m2[k] = 0;
     }
-    // The first `longer` lanes of the work-item have an element more than the others. The weight of an element is `more`
-    // in these, else `less`.
+    // The first `longer` lanes of the work-item have one element more than the others. The weight of an element is
+    // `more` in these lanes, else `less`.
     A less = INVERSE_ROWS, more = INVERSE_ROWS;
     uint longer = 0;
     if (elements != TILE) {

@@ -98,7 +98,8 @@ SELDOM CAT(A, 4) joined(const CAT(A, 4) x, const CAT(A, 4) y, OFFSET_T n, OFFSET
 // Adds the moments y of m elements to the moments x of n elements. If m is 0, x does not change.
 static inline void join_moments(Moments* x, const Moments* y, OFFSET_T n, OFFSET_T m)
 {
-    const CAT(A, 4) all = joined((CAT(A, 4))(x->mean, x->rest, x->m2, 0), (CAT(A, 4))(y->mean, y->rest, y->m2, 0), n, m);
+    const CAT(A, 4) a = (CAT(A, 4))(x->mean, x->rest, x->m2, 0), b = (CAT(A, 4))(y->mean, y->rest, y->m2, 0);
+    const CAT(A, 4) all = joined(a, b, n, m);
     x->mean = all.x;
     x->rest = all.y;
     x->m2 = all.z;

@@ -195,7 +195,8 @@ INLINED A scan_line(__local AV* stage, uint own, uint bits, uint more)
     return suffix;
 }
 
-// The same for a line at position `begin` of which `present` elements exist. Only a tile that is not whole has such lines.
+// The same for a line at position `begin` of which `present` elements exist. Only a tile that is not whole has such
+// lines.
 INLINED A scan_part(__local A* results, uint begin, uint bits, uint more, uint present)
 {
     A suffix = OP_IDENTITY;
@@ -283,6 +284,7 @@ INLINED void join_items(
     __local A* results, TileNode* node, __local A* prefixes, __local A* suffixes, __local uint* first_starts)
 {
     const uint item = get_local_id(0);
+    ROLLED
     for (uint d = 1; d < WG; d <<= 1) {
         const uint in_pair = item & (2 * d - 1);
         if (in_pair == d) {

@@ -44,13 +44,6 @@ INLINED uint shared_add(__local uint* p, uint x) { return atomic_add(p, x); }
 #else
 #define UNROLL
 #endif
-// Before loops that seldom run, but whose loads should overlap.
-#ifdef INLINE_PTX
-#define IN_FOURS _Pragma("unroll 4")
-#else
-#define IN_FOURS
-#endif
-
 // PICK: the kernels find bounds of the threshold in a sample, and list the keys between them.
 #ifndef PICK
 #define PICK 0
