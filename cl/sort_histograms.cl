@@ -11,6 +11,8 @@
 //         for each pass p: totals[p] = exclusive prefix sum of the counts; clear them for the next launch
 //         active[p] = not all keys have one digit
 
+// Keys that a work-item loads at a time.
+#define HELD 8
 // The maximum number of passes, and the replicas of each counter in local memory.
 #define PASSES KEY_BYTES
 #ifndef SPREAD
@@ -145,17 +147,17 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_histograms(
         counts[i] = 0;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    const OFFSET_T step = (OFFSET_T)get_num_groups(0) * (WG * COUNTS);
+    const OFFSET_T step = (OFFSET_T)get_num_groups(0) * (WG * HELD);
     ROLLED
-    for (OFFSET_T base = (OFFSET_T)get_group_id(0) * (WG * COUNTS); base < n; base += min(step, n - base)) {
-        if (n - base >= WG * COUNTS) {
-            KEY keys[COUNTS];
+    for (OFFSET_T base = (OFFSET_T)get_group_id(0) * (WG * HELD); base < n; base += min(step, n - base)) {
+        if (n - base >= WG * HELD) {
+            KEY keys[HELD];
             _Pragma("unroll")
-            for (uint k = 0; k < COUNTS; k++) {
+            for (uint k = 0; k < HELD; k++) {
                 keys[k] = from[base + k * WG + item];
             }
             _Pragma("unroll")
-            for (uint k = 0; k < COUNTS; k++) {
+            for (uint k = 0; k < HELD; k++) {
                 // Without this, the compiler computes the numbers of many float keys before it counts their digits,
                 // which takes twice the registers.
                 if (KEYS_ARE_FLOATS) {

@@ -24,7 +24,7 @@
 #ifndef LOOK_BACK
 #define LOOK_BACK 0
 #endif
-// Elements that a work-item of `sort_offsets` and of `sort_histograms` loads at a time.
+// Elements that a work-item of `sort_offsets` loads at a time.
 #define COUNTS 16
 
 #define RADIX 256
