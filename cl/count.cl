@@ -10,6 +10,7 @@
 //         counts[g] = the sum over the work-group
 //         ONE_PASS: the last work-group stores the answer (a last-block reduction)
 //     count_last: one work-group adds up counts, and stores the answer
+#include "lib/compiler.cl"
 #include "lib/subgroup.cl"
 #include "lib/ended.cl"
 
@@ -71,9 +72,11 @@ static inline OFFSET_T count_vectors(
         const uint4 c = load_words(x + i + 2 * WG * VEC), d = load_words(x + i + 3 * WG * VEC);
         count += non_zero((a ^ k) & m) + non_zero((b ^ k) & m) + non_zero((c ^ k) & m) + non_zero((d ^ k) & m);
     }
+    ROLLED
     for (; i < end && end - i >= VEC; i += WG * VEC) {
         count += non_zero((load_words(x + i) ^ k) & m);
     }
+    ROLLED
     for (; i < end; i++) {
         count += ((x[i] ^ (T)key) & (T)mask) != 0;
     }
@@ -99,6 +102,7 @@ static inline ulong group_sum(ulong x, __local ulong* parts)
     const uint item = get_local_id(0);
     parts[item] = x;
     barrier(CLK_LOCAL_MEM_FENCE);
+    ROLLED
     for (uint d = WG / 2; d > 0; d /= 2) {
         if (item < d) {
             parts[item] += parts[item + d];

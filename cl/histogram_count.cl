@@ -143,6 +143,7 @@ INLINED void count_samples(
     const uint vecs = (n - head) / VEC, step = get_num_groups(0) * WG;
     __global const BODY* body = (__global const BODY*)(in + head);
     uint v = get_global_id(0);
+    ROLLED
     for (; v < vecs && vecs - v > 3 * step; v += 4 * step) {
         Samples four[4];
 #pragma unroll
@@ -154,6 +155,7 @@ INLINED void count_samples(
             count_vector(counter, &four[k], bins MAP_ARGS);
         }
     }
+    ROLLED
     for (; v < vecs; v += step) {
         if (VEC == 16) {
             // For 16 samples the loop is unrolled: the build takes longer, but 16 loads one after another would cost
@@ -165,6 +167,7 @@ INLINED void count_samples(
             count_seldom(counter, (__global const IN*)(body + v), bins MAP_ARGS);
         }
     }
+    ROLLED
     for (uint i = get_global_id(0); i < n - vecs * VEC; i += step) {
         count_sample(counter, in[i < head ? i : i + vecs * VEC], bins MAP_ARGS);
     }

@@ -21,6 +21,7 @@
 INLINED uint sum_of_row(__local const uint* table, const uint row)
 {
     uint sum = 0;
+    IN_FOURS
     for (uint k = 0; k < REPLICAS; k++) {
         // Each work-item starts at another replica, and so in another bank.
         sum += table[(row << REPLICA_BITS) + ((k + row) & (REPLICAS - 1))];
@@ -44,6 +45,7 @@ INLINED void write_common(
     volatile __global uint* common, __global void* counts_base, const ulong counts_offset, const uint wide,
     __global ulong* outside, const uint bins, const uint add)
 {
+    ROLLED
     for (uint slot = get_local_id(0); slot < bins + 3; slot += WG) {
         const uint sum = atomic_xchg(common + slot, 0);
         if (slot >= bins) {
@@ -75,6 +77,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_local(
     const uint ends = 0;
     volatile __global uint* common = 0;
 #endif
+    ROLLED
     for (uint i = item; i < rows << REPLICA_BITS; i += WG) {
         table[i] = 0;
     }
@@ -86,6 +89,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_local(
     count_samples(&counter, in_base + in_offset, n, HEAD, bins MAP_ARGS);
     barrier(CLK_LOCAL_MEM_FENCE);
     __global uint* out = tables + (ulong)get_group_id(0) * slots + first;
+    ROLLED
     for (uint row = item; row < rows; row += WG) {
         const uint sum = sum_of_row(table, row);
         if (BYTES) {

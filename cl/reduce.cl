@@ -136,6 +136,7 @@ INLINED void take_tile(__global const T* x, OFFSET_T base, OFFSET_T n, A* lane)
         }
         return;
     }
+    IN_FOURS
     for (uint r = 0; r < TILE_ROWS; r++) {
         for (uint k = 0; k < ITEM_LANES; k++) {
             const OFFSET_T i = first + r * LANES + k;

@@ -30,6 +30,7 @@ static inline void take_vectors(
             }
         }
     }
+    ROLLED
     for (; r < rows; r++) {
         // A missing element is replaced by the last one and ignored, so that no load waits for a branch.
         TV held[ITEM_LANES];
@@ -91,6 +92,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_columns(
                 tree[c * WG + item] = lane[c];
             }
             barrier(CLK_LOCAL_MEM_FENCE);
+            ROLLED
             for (uint d = 1; d < SHARE; d <<= 1) {
                 if (share % (2 * d) == 0) {
                     UNROLL
@@ -113,6 +115,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_columns(
         }
     }
     if (share == 0 && output < outputs) {
+        ROLLED
         for (uint c = 0; c < VEC; c++) {
             const A x = fold(carry[c], carries);
             if (last) {

@@ -9,7 +9,9 @@ static inline TQ load_quad(__global const T* in, const long stride)
 #elif defined(UNIT)
     return vload4(0, in);
 #else
-    return (TQ)(in[0], in[stride], in[2 * stride], in[3 * stride]);
+    // Sums of addresses take fewer instructions than products.
+    __global const T *second = in + stride, *third = second + stride;
+    return (TQ)(*in, *second, *third, third[stride]);
 #endif
 }
 
@@ -23,21 +25,21 @@ INLINED void unpack_quad(const TQ q, A* x)
 
 INLINED void load_quads(TQ* row, __global const T* in, const long stride, const uint lane)
 {
+    in += (long)lane * stride;
     UNROLL
     for (uint r = 0; r < ROWS; r++) {
-        row[r] = load_quad(in + (long)(r * LANES + lane) * stride, stride);
+        row[r] = load_quad(in, stride);
+        in += LANES * stride;
     }
 }
 
 #ifdef A_FLOAT
 
-// For each lane of a quad: the mean; then the sums of the distances to it, and of their squares. An element has weight
-// part[k].
+// For each lane of a quad: the mean; the sums of the distances to it, and of their squares. An element has weight
+// part[k]. Before the mean is known, it is 0: then `rest` becomes the sum of the elements.
 typedef struct {
     A mean[4], rest[4], m2[4], part[4];
 } Quad;
-
-INLINED void add_to_sum(Quad* quad, const uint k, const A x) { quad->mean[k] += x; }
 
 INLINED void add_distance(Quad* quad, const uint k, const A x)
 {
@@ -46,40 +48,22 @@ INLINED void add_distance(Quad* quad, const uint k, const A x)
     quad->m2[k] += d * d;
 }
 
-// Turns the lanes' sums into means. If a sum overflows, its mean is computed in another way.
-INLINED void divide(Quad* quad, __global const T* in, const long stride, const uint lane, const uint count)
+// Turns the lanes' sums into means. Returns whether all are finite.
+INLINED bool divide(Quad* quad)
 {
-    int far = 0;
+    bool finite = true;
     UNROLL
     for (uint k = 0; k < 4; k++) {
-        quad->mean[k] *= quad->part[k];
-        far |= !IS_FINITE(quad->mean[k]);
+        quad->mean[k] = quad->rest[k] * quad->part[k];
+        finite = finite && IS_FINITE(quad->mean[k]);
+        quad->rest[k] = quad->m2[k] = 0;
     }
-    if (!far) {
-        return;
-    }
-    // Not unrolled, so that the code for a lane exists once. Inner loops find entry k, since arrays in registers cannot
-    // have a variable index.
-    ROLLED
-    for (uint k = 0; k < 4; k++) {
-        A mean = 0, part = 0;
-        UNROLL
-        for (uint i = 0; i < 4; i++) {
-            mean = i == k ? quad->mean[i] : mean;
-            part = i == k ? quad->part[i] : part;
-        }
-        if (!IS_FINITE(mean)) {
-            mean = far_mean(in, stride, count, LANES, lane + k, part);
-            UNROLL
-            for (uint i = 0; i < 4; i++) {
-                quad->mean[i] = i == k ? mean : quad->mean[i];
-            }
-        }
-    }
+    return finite;
 }
 
-// A whole chunk, which stays in registers for the second pass.
-INLINED void take_whole(Quad* quad, __global const T* in, const long stride, const uint lane)
+// Takes a whole chunk, which stays in registers for the second pass. Returns false if a sum is not finite: then the
+// work-item takes the chunk again.
+INLINED bool take_whole(Quad* quad, __global const T* in, const long stride, const uint lane)
 {
     TQ row[ROWS];
     load_quads(row, in, stride, lane);
@@ -89,14 +73,12 @@ INLINED void take_whole(Quad* quad, __global const T* in, const long stride, con
         unpack_quad(row[r], x);
         UNROLL
         for (uint k = 0; k < 4; k++) {
-            add_to_sum(quad, k, x[k]);
+            quad->rest[k] += x[k];
         }
     }
-    UNROLL
-    for (uint k = 0; k < 4; k++) {
-        quad->part[k] = (A)(1.0f / ROWS);
+    if (!divide(quad)) {
+        return false;
     }
-    divide(quad, in, stride, lane, CHUNK);
     UNROLL
     for (uint r = 0; r < ROWS; r++) {
         A x[4];
@@ -106,34 +88,40 @@ INLINED void take_whole(Quad* quad, __global const T* in, const long stride, con
             add_distance(quad, k, x[k]);
         }
     }
+    return true;
 }
 
-// One pass over the first `count` elements of a chunk: adds to the sums or, with `second`, the distances.
-INLINED void pass_part(
-    Quad* quad, __global const T* in, const long stride, const uint lane, const uint count, const int second)
+// Takes the first `count` elements of a chunk in two passes over memory, which are rounds of one loop.
+INLINED void take_part(Quad* quad, __global const T* in, const long stride, const uint lane, const uint count)
 {
     const uint rows = count / LANES, more = count % LANES;
-    _Pragma("unroll 4")
-    for (uint r = 0; r < rows; r++) {
-        A x[4];
-        unpack_quad(load_quad(in + (long)(r * LANES + lane) * stride, stride), x);
-        UNROLL
-        for (uint k = 0; k < 4; k++) {
-            if (second) {
-                add_distance(quad, k, x[k]);
-            } else {
-                add_to_sum(quad, k, x[k]);
-            }
-        }
-    }
     UNROLL
     for (uint k = 0; k < 4; k++) {
-        if (lane + k < more) {
-            const A x = to_acc(in[(long)(rows * LANES + lane + k) * stride]);
-            if (second) {
-                add_distance(quad, k, x);
-            } else {
-                add_to_sum(quad, k, x);
+        quad->mean[k] = quad->rest[k] = quad->m2[k] = 0;
+    }
+    ROLLED
+    for (uint pass = 0; pass < 2; pass++) {
+        _Pragma("unroll 4")
+        for (uint r = 0; r < rows; r++) {
+            A x[4];
+            unpack_quad(load_quad(in + (long)(r * LANES + lane) * stride, stride), x);
+            UNROLL
+            for (uint k = 0; k < 4; k++) {
+                add_distance(quad, k, x[k]);
+            }
+        }
+        UNROLL
+        for (uint k = 0; k < 4; k++) {
+            if (lane + k < more) {
+                add_distance(quad, k, to_acc(in[(long)(rows * LANES + lane + k) * stride]));
+            }
+        }
+        if (pass == 0 && !divide(quad)) {
+            UNROLL
+            for (uint k = 0; k < 4; k++) {
+                if (!IS_FINITE(quad->mean[k])) {
+                    quad->mean[k] = far_mean(in, stride, count, LANES, lane + k, quad->part[k]);
+                }
             }
         }
     }
@@ -142,19 +130,18 @@ INLINED void pass_part(
 // Makes the moments of the quad from `lane` on, of the `count` > 0 elements of a chunk that starts at `in`.
 static inline void take(__global const T* in, const long stride, const uint lane, const uint count, Moments* m)
 {
-    Quad quad = {{0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}};
-    if (count == CHUNK) {
-        take_whole(&quad, in, stride, lane);
-    } else {
+    const A whole = 1.0f / ROWS;
+    Quad quad = {{0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {whole, whole, whole, whole}};
+    if (count != CHUNK) {
         const uint rows = count / LANES, more = count % LANES;
         const A less = rows > 0 ? ratio(1, rows) : 0, all = ratio(1, rows + 1);
         UNROLL
         for (uint k = 0; k < 4; k++) {
             quad.part[k] = lane + k < more ? all : less;
         }
-        pass_part(&quad, in, stride, lane, count, 0);
-        divide(&quad, in, stride, lane, count);
-        pass_part(&quad, in, stride, lane, count, 1);
+    }
+    if (count != CHUNK || !take_whole(&quad, in, stride, lane)) {
+        take_part(&quad, in, stride, lane, count);
     }
     Moments of[4];
     UNROLL
@@ -216,17 +203,20 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_moments(
     const OFFSET_T first = (OFFSET_T)get_group_id(0) / parts * columns;
     const OFFSET_T chunks = len / CHUNK + (len % CHUNK != 0);
     __local MOMENT_T tree[MOMENT_WORDS * WG];
-    const uint item = get_local_id(0), share = WG / columns;
-    const uint column = across ? item % columns : item / share, own = across ? item / columns : item % share;
+    // `columns` and WG are powers of two.
+    const uint item = get_local_id(0), shift = 31 - clz(columns), share = WG >> shift;
+    const uint column = across ? item & (columns - 1) : item * columns / WG;
+    const uint own = across ? item >> shift : item & (share - 1);
     const uint lane = own % QUADS * 4;
     const OFFSET_T output = first + column;
     // Work-items without an output process the last one, and write nothing.
     __global const T* in = LINE(min(output, (OFFSET_T)(outputs - 1)));
     // Chunks of a work-item.
-    const OFFSET_T each = run / (share / QUADS), start = part * run + own / QUADS * each;
+    const OFFSET_T each = run >> (31 - clz(share / QUADS)), start = part * run + own / QUADS * each;
     const uint number = start < chunks ? min(each, (OFFSET_T)(chunks - start)) : 0;
     const OFFSET_T left = number > 0 ? len - start * CHUNK : 0;
-    Moments carry[CHUNKS_DEPTH] = {NOTHING};
+    Moments carry[CHUNKS_DEPTH];
+    carry[0] = (Moments)NOTHING;
     uint depth = 0;
     for (uint i = 0; i < number; i++) {
         const OFFSET_T base = (start + i) * CHUNK;
@@ -262,7 +252,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_moments_parts
     const OFFSET_T start = own / QUADS * each;
     const uint number = output < outputs && start < parts ? min(each, (OFFSET_T)(parts - start)) : 0;
     const OFFSET_T left = number > 0 ? len - start * unit : 0;
-    Moments carry[PARTS_DEPTH] = {NOTHING};
+    Moments carry[PARTS_DEPTH];
+    carry[0] = (Moments)NOTHING;
     uint depth = 0;
     for (uint i = 0; i < number; i++) {
         Moments m = from[((ulong)output * parts + start + i) * QUADS + own % QUADS];

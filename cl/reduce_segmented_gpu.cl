@@ -26,9 +26,10 @@
 static inline bool is_crowded(OFFSET_T low, OFFSET_T high) { return high - low > TILE; }
 
 // Returns how many of the offsets are at most p. The first `low` offsets are, and the answer is close to `low`.
-static inline OFFSET_T rank_from(__global const S* offsets, OFFSET_T low, OFFSET_T count, POS_T p)
+SELDOM OFFSET_T rank_from(__global const S* offsets, OFFSET_T low, OFFSET_T count, POS_T p)
 {
     OFFSET_T step = 1;
+    ROLLED
     while (count - low >= step && offsets[low + step - 1] <= p) {
         low += step;
         step *= 2;
@@ -46,12 +47,14 @@ INLINED void store_empty(
         return;
     }
     const OFFSET_T groups = get_num_groups(0) - searchers;
+    ROLLED
     for (OFFSET_T begin = (get_group_id(0) - searchers) * RUN; begin < segments; begin += groups * RUN) {
         // The ends of the previous run, of this run and of the next one.
         const POS_T before = offsets[begin < RUN ? 0 : begin - RUN], from = offsets[begin];
         const POS_T to = offsets[min(begin + RUN, segments)], after = offsets[min(begin + 2 * RUN, segments)];
         if (from - before < TILE || to - from < TILE || after - to < TILE || to >= n) {
             const OFFSET_T end = min((OFFSET_T)(begin + RUN), segments);
+            ROLLED
             for (OFFSET_T i = begin + get_local_id(0); i < end; i += WG) {
                 if (is_empty(offsets[i], offsets[i + 1], n)) {
                     out[i] = empty;
@@ -84,7 +87,8 @@ INLINED void mark_starts(
     if (is_crowded(low, high)) {
         // Each work-item looks for offsets among its elements.
         const uint first = item * ITEM_ELEMENTS, end = min(first + ITEM_ELEMENTS, length);
-        OFFSET_T rank = base + first > 0 ? rank_within(offsets, low, high, base + first - 1) : low;
+        OFFSET_T rank = base + first > 0 ? rank_from(offsets, low, high, base + first - 1) : low;
+        ROLLED
         while (rank < high && offsets[rank] - base < end) {
             const uint position = (uint)(offsets[rank] - base);
             atomic_or(&starts[position / 32], 1u << position % 32);
@@ -113,7 +117,8 @@ INLINED void store_crowded(
     __global OUT* out, OFFSET_T count)
 {
     const uint first = (uint)get_local_id(0) * ITEM_ELEMENTS, end = min(first + ITEM_ELEMENTS, length);
-    OFFSET_T rank = base + first > 0 ? rank_within(offsets, low, high, base + first - 1) : low;
+    OFFSET_T rank = base + first > 0 ? rank_from(offsets, low, high, base + first - 1) : low;
+    ROLLED
     while (rank < high && offsets[rank] - base < end) {
         rank = rank_from(offsets, rank, high, offsets[rank]);
         const POS_T next = rank < high ? (POS_T)offsets[rank] - base : 0;

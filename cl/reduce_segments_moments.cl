@@ -103,9 +103,9 @@ static inline void take(__global const T* in, const uint lanes, const uint lane,
     replace_far_squares(&of[1], part.s1, in, 1, count, lanes, lane + 1);
     replace_far_squares(&of[2], part.s2, in, 1, count, lanes, lane + 2);
     replace_far_squares(&of[3], part.s3, in, 1, count, lanes, lane + 3);
-    join_lanes(&of[0], &of[1], count, ROWS, lanes, lane, 1);
-    join_lanes(&of[2], &of[3], count, ROWS, lanes, lane + 2, 1);
-    join_lanes(&of[0], &of[2], count, ROWS, lanes, lane, 2);
+    join_lanes(&of[0], &of[1], count, lanes, lane, 1);
+    join_lanes(&of[2], &of[3], count, lanes, lane + 2, 1);
+    join_lanes(&of[0], &of[2], count, lanes, lane, 2);
     *m = of[0];
 #else
     Sums sums = {0};

@@ -402,17 +402,13 @@ INLINED void scan_rows(
     }
 }
 
-// Tree scan of the tile's chunks: the prefixes of the lane's chunks. Returns the aggregate of the tile. Each lane group
-// that calls it scans all 64 chunks.
-//
-//     scan_tile():        all lane groups call it; lane group 0 stores its prefixes for all work-items
-//     reduce_in_order():  lane group 0 and the rest of its sub-group call it; only the aggregate is used
-INLINED Partial scan_chunks(
-    __local const Partial* chunks, A* prefix, uint* prefix_heads, __local A* exchange, __local uint* words)
+// Tree scan of the tile's chunks. Each lane group scans all 64 chunks; lane group 0 stores the prefixes for all
+// work-items. Returns the aggregate of the tile. All work-items call it, in uniform flow.
+INLINED Partial scan_chunks(__local Partial* chunks, __local A* exchange, __local uint* words)
 {
-    const uint lane = (uint)get_local_id(0) % LANES, own = CHUNKS / LANES;
-    A total[CHUNKS / LANES];
-    uint heads[CHUNKS / LANES];
+    const uint item = get_local_id(0), lane = item % LANES, own = CHUNKS / LANES;
+    A total[CHUNKS / LANES], prefix[CHUNKS / LANES];
+    uint heads[CHUNKS / LANES], prefix_heads[CHUNKS / LANES];
     for (uint k = 0; k < own; k++) {
         const Partial chunk = LOAD_PARTIAL(chunks[lane * own + k]);
         total[k] = value_of(chunk);
@@ -420,6 +416,12 @@ INLINED Partial scan_chunks(
         prefix_heads[k] = 0;
     }
     scan_lanes(1, CHUNKS / LANES, total, heads, prefix, prefix_heads, exchange, words);
+    if (item < LANES) {
+        for (uint k = 0; k < own; k++) {
+            const Partial chunk = partial(prefix[k], prefix_heads[k]);
+            STORE_PARTIAL(chunks[CHUNKS + lane * own + k], chunk);
+        }
+    }
     return partial(total[0], heads[0]);
 }
 
@@ -432,12 +434,12 @@ INLINED Partial scan_chunks(
 //     aggregate of chunk c:                     chunks[c]
 //     prefix of chunk c, among all 64 chunks:   chunks[CHUNKS + c], after the next barrier
 //
-// If `known`, reduce_in_order() has already stored the aggregates of the chunks, so they are not stored again.
+// If `known`, reduce_in_order() has already stored the aggregates and the prefixes of the chunks. Then the result is
+// invalid.
 INLINED Partial scan_tile(
     const TILE_SPACE TV* vectors, const uint* heads, PREFIX_SPACE A* prefix, uint* prefix_heads, const bool known,
     __local Partial* chunks, __local A* exchange, __local uint* words)
 {
-    const uint item = get_local_id(0), lane = item % LANES, own = CHUNKS / LANES;
     UNROLL
     for (uint k = 0; k < LANE_VECTORS; k++) {
         prefix_heads[k] = 0;
@@ -456,16 +458,11 @@ INLINED Partial scan_tile(
             prefix_heads[k] |= row_heads[k] << r;
         }
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    A chunk_prefix[CHUNKS / LANES];
-    uint chunk_heads[CHUNKS / LANES];
-    const Partial total = scan_chunks(chunks, chunk_prefix, chunk_heads, exchange, words);
-    if (item < LANES) {
-        for (uint k = 0; k < own; k++) {
-            const Partial chunk = partial(chunk_prefix[k], chunk_heads[k]);
-            STORE_PARTIAL(chunks[CHUNKS + lane * own + k], chunk);
-        }
+    if (known) {
+        return identity_partial();
     }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const Partial total = scan_chunks(chunks, exchange, words);
     if (!SHUFFLES) {
         // Without this barrier PoCL 5.0 (LLVM 16) loses aggregates of bytes in segments between here and the next
         // barrier.

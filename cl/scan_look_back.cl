@@ -89,8 +89,8 @@ INLINED Partial reduce_in_any_order(const TILE_SPACE TV* vectors, __local Partia
     return partial(total, 0);
 }
 
-// The aggregate in the order of scan.cl, valid in work-item 0; those of the chunks go to chunks[0..CHUNKS). All
-// work-items call it, in uniform flow.
+// The aggregate in the order of scan.cl; those of the chunks go to chunks[0..CHUNKS), and their prefixes behind them.
+// All work-items call it, in uniform flow.
 INLINED Partial reduce_in_order(
     const TILE_SPACE TV* vectors, const uint* heads, __local Partial* chunks, __local A* exchange, __local uint* words)
 {
@@ -101,14 +101,7 @@ INLINED Partial reduce_in_order(
         scan_rows(vectors, heads, r, unused, unused_heads, false, chunks, exchange, words);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    Partial total = identity_partial();
-    // A whole sub-group, since it shuffles.
-    if (get_local_id(0) < max((uint)LANES, (uint)sg_size())) {
-        A unused[CHUNKS / LANES];
-        uint unused_heads[CHUNKS / LANES];
-        total = scan_chunks(chunks, unused, unused_heads, exchange, words);
-    }
-    return total;
+    return scan_chunks(chunks, exchange, words);
 }
 #endif
 
@@ -124,6 +117,7 @@ INLINED Partial reduce_in_order(
 static inline Partial push(Partial* stack, uint k, Partial x)
 {
     uint b = 0;
+    ROLLED
     for (; k >> b & 1; b++) {
         x = join(stack[b], x);
     }
@@ -139,6 +133,7 @@ static inline Partial recompute_tile(
     if (poll_status(words, tile, &total, epoch)) {
         return total;
     }
+    ROLLED
     for (uint q = 0; q < TILE_VECTORS; q++) {
         const uint heads = vector_heads(true, tile * TILE, q * VEC, n HEAD_PASS);
         const A vector = reduce_vector(vector_at(tile * TILE + q * VEC, n, ELEMENTS), heads);
@@ -167,12 +162,15 @@ static __attribute__((noinline)) Partial recompute_entry(
 {
     Partial stack[LEVELS * 5], total = identity_partial();
     const OFFSET_T first = index << (5 * level), count = (OFFSET_T)1 << (5 * level);
+    ROLLED
     for (OFFSET_T k = 0; k < count; k++) {
         total = recompute_tile(ELEMENTS, n, words, first + k, epoch HEAD_PASS);
         OFFSET_T q = k;
         uint l = 0;
+        ROLLED
         for (; l < level && q % 32 == 31; l++) {
             Partial prefix = identity_partial();
+            ROLLED
             for (uint b = 0; b < 5; b++) {
                 prefix = join(stack[l * 5 + b], prefix);
             }
@@ -190,6 +188,7 @@ static __attribute__((noinline)) Partial recompute_entry(
 static inline uint levels_of(OFFSET_T tiles)
 {
     uint levels = 1;
+    ROLLED
     for (OFFSET_T above = (tiles - 1) / 32; above > 0; above /= 32) {
         levels++;
     }
@@ -234,6 +233,7 @@ static inline Work work_of(uint lane_group, OFFSET_T tile, OFFSET_T tiles, uint 
     work.polled = work.count - (lane_group == 1 ? helpers : 0);
     work.words_at = 0;
     OFFSET_T count = tiles;
+    ROLLED
     for (uint l = 0; l < work.level; l++) {
         work.words_at += count;
         count = (count - 1) / 32 + 1;
@@ -277,6 +277,7 @@ INLINED void wait_for_entries(
         if (own < work.polled) {
             const OFFSET_T entry = work.first + own;
             bool valid = false;
+            ROLLED
             for (uint poll = 0; poll < poll_limit(spins) && !valid; poll++) {
                 valid = poll_status(status, work.words_at + entry, &found, epoch);
                 if (valid) {
@@ -370,6 +371,7 @@ static inline void publish_groups(
     const OFFSET_T groups = (tiles - 1) / 32 + 1;
     Partial group = join(LOAD_PARTIAL(level_prefix[0]), total);
     OFFSET_T q = tile / 32, at = tiles, count = groups;
+    ROLLED
     for (uint level = 1; level + 1 < LEVELS && q % 32 == 31; level++) {
         group = join(LOAD_PARTIAL(level_prefix[level]), group);
         at += count;
@@ -445,7 +447,9 @@ KERNEL SG_KERNEL void scan_look_back(
         }
     }
     if (SHUFFLES) {
-        total = scan_tile(vectors, heads, prefix, prefix_heads, CHUNKS_KNOWN, chunks, exchange, words);
+        const Partial scanned =
+            scan_tile(vectors, heads, prefix, prefix_heads, CHUNKS_KNOWN, chunks, exchange, words);
+        total = CHUNKS_KNOWN ? total : scanned;
     }
 
     if (!WORK_FIRST) {
@@ -466,6 +470,7 @@ KERNEL SG_KERNEL void scan_look_back(
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 
     A tile_prefix = initial;
+    ROLLED
     for (uint l = levels; l > 0; l--) {
         tile_prefix = extend(initial, tile_prefix, LOAD_PARTIAL(level_prefix[l - 1]));
     }

@@ -35,6 +35,7 @@
 #define DEFINE_HALVE(NAME, INDEX, SPACE)                                                                               \
     INLINED void NAME(INDEX* at, const T* needles, SPACE const T* range, const INDEX len, const INDEX end)             \
     {                                                                                                                  \
+        ROLLED                                                                                                         \
         for (INDEX left = len; left > 0;) {                                                                            \
             const INDEX step = left - left / 2;                                                                        \
             UNROLL                                                                                                     \
@@ -62,6 +63,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void search_bounds(
     const OFFSET_T apart = n / PIVOTS + 1;
     const uint pivot_count = (uint)(n / apart);
     if (WG > 1) {
+        ROLLED
         for (uint i = item; i < pivot_count; i += WG) {
             pivots[i] = range[apart * (i + 1) - 1];
         }
@@ -69,6 +71,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void search_bounds(
     }
     const OFFSET_T begin = get_group_id(0) * share * (EACH * WG);
     const OFFSET_T end = begin + min(share * (EACH * WG), count - begin);
+    ROLLED
     for (OFFSET_T first = begin; first < end; first += EACH * WG) {
         const uint own = (uint)min((OFFSET_T)(EACH * WG), end - first);
         T needles[EACH];

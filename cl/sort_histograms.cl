@@ -11,6 +11,8 @@
 //         for each pass p: totals[p] = exclusive prefix sum of the counts; clear them for the next launch
 //         active[p] = not all keys have one digit
 
+// Keys that a work-item loads at a time.
+#define HELD 8
 // The maximum number of passes, and the replicas of each counter in local memory.
 #define PASSES KEY_BYTES
 #ifndef SPREAD
@@ -48,6 +50,7 @@ static inline uint byte_of(const WORD bits, const uint p) { return (uint)(bits >
 INLINED void clear_status(__global uint4* words, const uint tiles)
 {
     const ulong rows = (TILE_COUNTER_BYTES + (ulong)tiles * (RADIX * LOOK_BYTES)) / 16;
+    ROLLED
     for (ulong i = get_global_id(0); i < rows; i += get_global_size(0)) {
         words[i] = (uint4)(0);
     }
@@ -70,6 +73,7 @@ INLINED void count_digits(
 // Adds a work-group's counts to those of all work-groups.
 INLINED void add_counts(volatile __global OFFSET_T* counters, __local const uint* counts, const uint passes)
 {
+    ROLLED
     for (uint i = get_local_id(0); i < passes * RADIX; i += WG) {
         uint sum = 0;
         for (uint r = 0; r < SPREAD; r++) {
@@ -87,11 +91,13 @@ INLINED void scan_histograms(
     const uint passes, __local OFFSET_T* starts, __local OFFSET_T* offset_sums, __local uint* alike)
 {
     const uint item = get_local_id(0);
+    ROLLED
     for (uint p = 0; p < passes; p++) {
         if (item == 0) {
             alike[p] = 0;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
+        ROLLED
         for (uint d = item; d < RADIX; d += WG) {
             starts[d] = counters[p * RADIX + d];
             counters[p * RADIX + d] = 0;
@@ -101,6 +107,7 @@ INLINED void scan_histograms(
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         scan_digits(starts, offset_sums);
+        ROLLED
         for (uint d = item; d < RADIX; d += WG) {
             totals[p * RADIX + d] = starts[d];
         }
@@ -108,6 +115,7 @@ INLINED void scan_histograms(
     }
     if (item == 0) {
         uint active = 0;
+        ROLLED
         for (uint p = 0; p < passes; p++) {
             active |= alike[p] ? 0 : 1u << p;
         }
@@ -134,20 +142,22 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void sort_histograms(
     const uint item = get_local_id(0), width = bit_end - begin, passes = max((width + 7) / 8, 1u);
     const WORD mask = mask_of(width);
     clear_status((__global uint4*)(scratch + table_at), tiles);
+    ROLLED
     for (uint i = item; i < passes * RADIX * SPREAD; i += WG) {
         counts[i] = 0;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    const OFFSET_T step = (OFFSET_T)get_num_groups(0) * (WG * COUNTS);
-    for (OFFSET_T base = (OFFSET_T)get_group_id(0) * (WG * COUNTS); base < n; base += min(step, n - base)) {
-        if (n - base >= WG * COUNTS) {
-            KEY keys[COUNTS];
+    const OFFSET_T step = (OFFSET_T)get_num_groups(0) * (WG * HELD);
+    ROLLED
+    for (OFFSET_T base = (OFFSET_T)get_group_id(0) * (WG * HELD); base < n; base += min(step, n - base)) {
+        if (n - base >= WG * HELD) {
+            KEY keys[HELD];
             _Pragma("unroll")
-            for (uint k = 0; k < COUNTS; k++) {
+            for (uint k = 0; k < HELD; k++) {
                 keys[k] = from[base + k * WG + item];
             }
             _Pragma("unroll")
-            for (uint k = 0; k < COUNTS; k++) {
+            for (uint k = 0; k < HELD; k++) {
                 // Without this, the compiler computes the numbers of many float keys before it counts their digits,
                 // which takes twice the registers.
                 if (KEYS_ARE_FLOATS) {

@@ -143,6 +143,7 @@ INLINED void rank_keys(
     uint* positions, const KEY* keys, const digit_t* digit, __local uint4* pool, const lane_t* me,
     __local uint* sg_scratch)
 {
+    ROLLED
     for (uint i = me->item; i < RANK_WORDS / 4; i += WG) {
         pool[i] = (uint4)(0);
     }
@@ -190,8 +191,9 @@ INLINED uint sum_before(const uint x, const lane_t* me, __local uint* sums, __lo
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     uint before = sum - x;
-    for (uint r = 0; r < me->row; r++) {
-        before += sums[r];
+    UNROLL
+    for (uint r = 0; r < ROWS; r++) {
+        before += r < me->row ? sums[r] : 0;
     }
     return before;
 }

@@ -96,6 +96,8 @@ static inline void store_moments(__global ulong* words, const Moments* m) {}
 #define IN_REGISTERS (WG >= 32)
 // Rows whose loads are in flight at once; half as many for integers' moments, whose sums take registers.
 #define FLIGHT (INTEGER_MOMENTS ? TILE_ROWS / 2 : TILE_ROWS)
+// The search of a tile runs once or twice, and has four instructions for each element in flight.
+#define FIND_FLIGHT (TILE_ROWS / 2)
 // Loops over up to 32 lanes are unrolled, so that the lanes stay in registers. With more, the code would be large:
 // Intel's driver for CPUs took more than eight minutes to build the moments of 64 lanes.
 #if ITEM_LANES <= 32
@@ -335,10 +337,10 @@ static inline uint elements_of_row(uint elements, uint lane, uint i)
     return first < elements ? min((uint)ITEM_LANES, elements - first) : 0;
 }
 
-INLINED void load_rows(__global const T* p, TV* row)
+INLINED void load_rows(__global const T* p, TV* row, const uint rows)
 {
     UNROLL
-    for (uint i = 0; i < FLIGHT; i++) {
+    for (uint i = 0; i < rows; i++) {
         UNROLL
         for (uint v = 0; v < ITEM_VECS; v++) {
             row[i * ITEM_VECS + v] = load_vec(p + i * LANES + v * VEC);
@@ -423,14 +425,14 @@ INLINED ulong find(__global const T* in, ulong tile, ulong n, int nan, KEY_T key
     barrier(CLK_LOCAL_MEM_FENCE);
     if (IN_REGISTERS && elements == TILE) {
         const uint lane = item * ITEM_LANES;
-        TV row[FLIGHT * ITEM_VECS];
+        TV row[FIND_FLIGHT * ITEM_VECS];
         // Runs from the last element to the first one, so `found` ends as the first index.
         ROLLED
         for (uint start = TILE_ROWS; start > 0;) {
-            start -= FLIGHT;
-            load_rows(in + first + lane + start * LANES, row);
+            start -= FIND_FLIGHT;
+            load_rows(in + first + lane + start * LANES, row, FIND_FLIGHT);
             UNROLL
-            for (uint i = FLIGHT * ITEM_VECS; i-- > 0;) {
+            for (uint i = FIND_FLIGHT * ITEM_VECS; i-- > 0;) {
                 A x[VEC];
                 unpack(row[i], x);
                 UNROLL
@@ -441,6 +443,7 @@ INLINED ulong find(__global const T* in, ulong tile, ulong n, int nan, KEY_T key
             }
         }
     } else {
+        ROLLED
         for (uint i = item; i < elements; i += WG) {
             const A x = to_acc(in[first + i]);
             if (is_wanted(x, &wanted)) {
@@ -474,6 +477,7 @@ INLINED void merge_share(Record* r, __global const Record* records, const uint g
 {
     // Tile numbers are below n, so a record of tile n loses to every other one.
     clear_record(r, n);
+    ROLLED
     for (uint i = get_local_id(0); i < groups; i += WG) {
         const Record other = records[i];
         merge(r, &other);

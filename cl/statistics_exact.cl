@@ -26,7 +26,7 @@ INLINED void take_tile(__global const T* p, Extremes* e, Sums* sums)
 {
     TV row[FLIGHT * ITEM_VECS];
     for (uint start = 0; start < TILE_ROWS; start += FLIGHT) {
-        load_rows(p + start * LANES, row);
+        load_rows(p + start * LANES, row, FLIGHT);
         UNROLL
         for (uint i = 0; i < FLIGHT * ITEM_VECS; i++) {
             A x[VEC];
@@ -48,6 +48,7 @@ INLINED void take_tile(__global const T* p, Extremes* e, Sums* sums)
 INLINED void take_rows(__global const T* p, uint elements, uint lane, Extremes* e, Sums* sums)
 {
     const uint rows = (elements + LANES - 1) / LANES;
+    ROLLED
     for (uint i = 0; i < rows; i++) {
         const uint count = elements_of_row(elements, lane, i);
         UNROLL

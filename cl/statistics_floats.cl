@@ -15,11 +15,12 @@ typedef struct {
     A mean[ITEM_LANES], rest[ITEM_LANES], m2[ITEM_LANES];
 } Lanes;
 
-// Takes a whole tile, which stays in registers for the second pass. The work-item's first lane is `lane`.
-INLINED void take_tile(__global const T* p, uint lane, Extremes* e, Lanes* lanes)
+// Takes a whole tile, which stays in registers for the second pass. Returns false if a lane's sum is not finite: then
+// the work-item takes the tile again.
+INLINED bool take_tile(__global const T* p, Extremes* e, Lanes* lanes)
 {
     TV row[TILE_ROWS * ITEM_VECS];
-    load_rows(p + lane, row);
+    load_rows(p, row, TILE_ROWS);
     UNROLL
     for (uint i = 0; i < TILE_ROWS * ITEM_VECS; i++) {
         A x[VEC];
@@ -36,15 +37,8 @@ INLINED void take_tile(__global const T* p, uint lane, Extremes* e, Lanes* lanes
         lanes->mean[k] *= INVERSE_ROWS;
         far |= !IS_FINITE(lanes->mean[k]);
     }
-    // The mean of a lane with a NaN is NaN.
-    e->odd = far;
     if (far) {
-        UNROLL
-        for (uint k = 0; k < ITEM_LANES; k++) {
-            if (!IS_FINITE(lanes->mean[k])) {
-                lanes->mean[k] = far_mean(p, 1, TILE, LANES, lane + k, INVERSE_ROWS);
-            }
-        }
+        return false;
     }
     UNROLL
     for (uint i = 0; i < TILE_ROWS * ITEM_VECS; i++) {
@@ -58,19 +52,19 @@ INLINED void take_tile(__global const T* p, uint lane, Extremes* e, Lanes* lanes
             lanes->m2[at] += d * d;
         }
     }
+    return true;
 }
 
-// The reciprocal of the number of elements in a lane, or 0.
-INLINED A inverse_count(uint elements, uint lane)
-{
-    const uint count = elements == TILE ? TILE_ROWS : in_lanes(elements, LANES, lane, 1);
-    return elements == TILE ? INVERSE_ROWS : count > 0 ? ratio(1, count) : 0;
-}
-
-// Takes any tile, in two passes over memory: contiguous elements, which compilers of CPU drivers vectorise.
-INLINED void take_rows(__global const T* p, uint elements, uint lane, Extremes* e, Lanes* lanes)
+// Takes any tile, in two passes over memory: contiguous elements, which compilers of CPU drivers vectorise. The weight
+// of an element is `more` in the first `longer` lanes of the work-item, else `less`.
+INLINED void take_rows(
+    __global const T* p, uint elements, uint lane, uint longer, A less, A more, Extremes* e, Lanes* lanes)
 {
     const uint rows = (elements + LANES - 1) / LANES;
+    UNROLL
+    for (uint k = 0; k < ITEM_LANES; k++) {
+        lanes->mean[k] = lanes->rest[k] = lanes->m2[k] = 0;
+    }
     ROLLED
     for (uint i = 0; i < rows; i++) {
         const uint count = elements_of_row(elements, lane, i);
@@ -84,19 +78,12 @@ INLINED void take_rows(__global const T* p, uint elements, uint lane, Extremes* 
             }
         }
     }
-    int far = 0;
     UNROLL
     for (uint k = 0; k < ITEM_LANES; k++) {
-        lanes->mean[k] *= inverse_count(elements, lane + k);
-        far |= !IS_FINITE(lanes->mean[k]);
-    }
-    if (far) {
-        UNROLL
-        for (uint k = 0; k < ITEM_LANES; k++) {
-            if (!IS_FINITE(lanes->mean[k])) {
-                const A part = ratio(1, in_lanes(elements, LANES, lane + k, 1));
-                lanes->mean[k] = far_mean(p, 1, elements, LANES, lane + k, part);
-            }
+        const A part = k < longer ? more : less;
+        lanes->mean[k] *= part;
+        if (!IS_FINITE(lanes->mean[k])) {
+            lanes->mean[k] = far_mean(p, 1, elements, LANES, lane + k, part);
         }
     }
     ROLLED
@@ -113,35 +100,6 @@ INLINED void take_rows(__global const T* p, uint elements, uint lane, Extremes* 
     }
 }
 
-// Joins the moments of the work-item's lanes.
-INLINED void join_own_lanes(__global const T* p, uint elements, uint lane, const Lanes* lanes, Moments* moments)
-{
-    Moments of[ITEM_LANES];
-    // `all` is not finite if an m2 is not, since the only negative m2 is -infinity.
-    A all = 0;
-    UNROLL
-    for (uint k = 0; k < ITEM_LANES; k++) {
-        lane_moments(&of[k], lanes->mean[k], lanes->rest[k], lanes->m2[k], inverse_count(elements, lane + k));
-        all += of[k].m2;
-    }
-    if (!IS_FINITE(all)) {
-        UNROLL
-        for (uint k = 0; k < ITEM_LANES; k++) {
-            const A part = inverse_count(elements, lane + k);
-            replace_far_squares(&of[k], part, p, 1, elements, LANES, lane + k);
-        }
-    }
-    UNROLL
-    for (uint width = 1; width < ITEM_LANES; width *= 2) {
-        UNROLL
-        for (uint k = 0; k < ITEM_LANES / (2 * width); k++) {
-            of[k] = of[2 * k];
-            join_lanes(&of[k], &of[2 * k + 1], elements, TILE_ROWS, LANES, lane + 2 * k * width, width);
-        }
-    }
-    *moments = of[0];
-}
-
 INLINED void take_elements(__global const T* p, uint elements, Extremes* e, Record* r, Moments* moments)
 {
     const uint lane = get_local_id(0) * ITEM_LANES;
@@ -150,12 +108,42 @@ INLINED void take_elements(__global const T* p, uint elements, Extremes* e, Reco
     for (uint k = 0; k < ITEM_LANES; k++) {
         lanes.mean[k] = lanes.rest[k] = lanes.m2[k] = 0;
     }
-    if (IN_REGISTERS && elements == TILE) {
-        take_tile(p, lane, e, &lanes);
-    } else {
-        take_rows(p, elements, lane, e, &lanes);
+    // The first `longer` lanes of the work-item have one element more than the others. The weight of an element is
+    // `more` in these lanes, else `less`.
+    A less = INVERSE_ROWS, more = INVERSE_ROWS;
+    uint longer = 0;
+    if (elements != TILE) {
+        const uint few = elements / LANES, rest = elements % LANES;
+        less = few > 0 ? ratio(1, few) : 0;
+        more = ratio(1, few + 1);
+        longer = rest > lane ? rest - lane : 0;
     }
-    join_own_lanes(p, elements, lane, &lanes, moments);
+    if (!IN_REGISTERS || elements != TILE || !take_tile(p + lane, e, &lanes)) {
+        take_rows(p, elements, lane, longer, less, more, e, &lanes);
+    }
+    Moments of[ITEM_LANES];
+    // `all` is not finite if an m2 is not, since the only negative m2 is -infinity.
+    A all = 0;
+    UNROLL
+    for (uint k = 0; k < ITEM_LANES; k++) {
+        lane_moments(&of[k], lanes.mean[k], lanes.rest[k], lanes.m2[k], k < longer ? more : less);
+        all += of[k].m2;
+    }
+    if (!IS_FINITE(all)) {
+        UNROLL
+        for (uint k = 0; k < ITEM_LANES; k++) {
+            replace_far_squares(&of[k], k < longer ? more : less, p, 1, elements, LANES, lane + k);
+        }
+    }
+    UNROLL
+    for (uint width = 1; width < ITEM_LANES; width *= 2) {
+        UNROLL
+        for (uint k = 0; k < ITEM_LANES / (2 * width); k++) {
+            of[k] = of[2 * k];
+            join_lanes(&of[k], &of[2 * k + 1], elements, LANES, lane + 2 * k * width, width);
+        }
+    }
+    *moments = of[0];
 }
 
 // Puts the work-item's moments of tile t of the batch into local memory. A single work-item (WG is 1) has those of the
@@ -190,13 +178,13 @@ INLINED void join_batch(
             Moments b;
             get_moments(lanes, SLOTS, from, &m);
             get_moments(lanes, SLOTS, from + 1, &b);
-            join_lanes(&m, &b, elements, TILE_ROWS, LANES, lane, width);
+            join_lanes(&m, &b, elements, LANES, lane, width);
             if (fan == 4) {
                 Moments c;
                 get_moments(lanes, SLOTS, from + 2, &b);
                 get_moments(lanes, SLOTS, from + 3, &c);
-                join_lanes(&b, &c, elements, TILE_ROWS, LANES, lane + 2 * width, width);
-                join_lanes(&m, &b, elements, TILE_ROWS, LANES, lane, 2 * width);
+                join_lanes(&b, &c, elements, LANES, lane + 2 * width, width);
+                join_lanes(&m, &b, elements, LANES, lane, 2 * width);
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -217,28 +205,30 @@ static inline void join_tiles(Moments* a, const Moments* b, ulong first, ulong w
     join_moments(a, b, width, first < n ? min(width, n - first) : 0);
 }
 
-// Joins the moments from[first..first + taken], of `span` elements each; neighbours first. `kept` has an entry for each
-// bit that is set in the number of moments so far.
+// Joins the moments from[first..first + taken], of `span` elements each; neighbours first. `kept` has the moments of
+// complete subtrees, and `starts` their first tiles.
 INLINED void join_own_tiles(
     __global const Moments* from, uint first, uint taken, ulong span, ulong n, Moments* m)
 {
     Moments kept[12];
-    uint depth = 0;
+    uint starts[12], depth = 0;
+    kept[0] = from[0];
+    ROLLED
     for (uint i = 0; i < taken; i++) {
-        kept[depth++] = from[first + i];
-        uint width = 1;
-        for (uint bits = i; (bits & 1) != 0; bits >>= 1) {
+        kept[depth] = from[first + i];
+        starts[depth++] = i;
+        // After the last tile, all join.
+        ROLLED
+        while (depth > 1) {
+            const uint middle = starts[depth - 1], width = middle - starts[depth - 2];
+            if (i + 1 - middle < width && i + 1 < taken) {
+                break;
+            }
             depth--;
-            join_tiles(&kept[depth - 1], &kept[depth], (first + i + 1 - width) * span, width * span, n);
-            width *= 2;
+            join_tiles(&kept[depth - 1], &kept[depth], (first + middle) * span, width * span, n);
         }
     }
-    for (uint rest = taken; depth > 1; depth--) {
-        const uint width = rest & -rest;
-        rest -= width;
-        join_tiles(&kept[depth - 2], &kept[depth - 1], (first + rest) * span, (rest & -rest) * span, n);
-    }
-    *m = taken > 0 ? kept[0] : from[0];
+    *m = kept[0];
 }
 
 // Joins up to FAN of `count` moments, from moment `start` on. Each has `span` elements. The result is valid in

@@ -29,6 +29,7 @@ INLINED void append_digit_of_row(
     }
     find_digit(own, need, found, sums, totals);
     sync_all();
+    ROLLED
     for (uint i = get_local_id(0); i < RADIX * COUNTER_WORDS; i += WG) {
         histogram[i] = 0;
     }
@@ -92,10 +93,12 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_count(
     const uint digits = part * TILE < end ? RADIX : 0;
     clear_counts(counts, digits);
     sync_shared();
+    ROLLED
     for (OFFSET_T base = part * TILE; base < end; base += parts * TILE) {
         count_tile(&row, keys, base, begin, end, &digit, counts);
     }
     sync_shared();
+    ROLLED
     for (uint d = get_local_id(0); d < digits; d += WG) {
         uint sum = 0;
         for (uint r = 0; r < REPLICAS; r++) {

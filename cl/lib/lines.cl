@@ -9,46 +9,18 @@
 // The first element of line o, in a function with the parameters LINES.
 #define LINE(o) (in_base + in_offset + line_offset(o, shape, strides, dims))
 
-// Takes one dimension off the index o: adds this dimension's part of the offset to *at, and returns the index in the
-// remaining dimensions.
-static inline OFFSET_T take_dimension(OFFSET_T o, ulong extent, long stride, long* at)
-{
-    const OFFSET_T quotient = o / (OFFSET_T)extent;
-    *at += (long)(o - quotient * (OFFSET_T)extent) * stride;
-    return quotient;
-}
-
-// The offset of line o from line 0: the sum of index * stride over the `dims` dimensions.
-static inline long line_offset(OFFSET_T o, const ulong8 shape, const long8 strides, const uint dims)
+// The offset of line o from line 0: the sum of index * stride over the `dims` dimensions. The code for a dimension
+// exists once, because a division has much code. So the vectors move by one dimension in each round.
+static inline long line_offset(OFFSET_T o, ulong8 shape, long8 strides, const uint dims)
 {
     long at = 0;
-    if (dims == 1) {
-        return at + (long)o * strides.s0;
+    ROLLED
+    for (uint d = 1; d < dims; d++) {
+        const OFFSET_T quotient = o / (OFFSET_T)shape.s0;
+        at += (long)(o - quotient * (OFFSET_T)shape.s0) * strides.s0;
+        o = quotient;
+        shape = shape.s12345670;
+        strides = strides.s12345670;
     }
-    o = take_dimension(o, shape.s0, strides.s0, &at);
-    if (dims == 2) {
-        return at + (long)o * strides.s1;
-    }
-    o = take_dimension(o, shape.s1, strides.s1, &at);
-    if (dims == 3) {
-        return at + (long)o * strides.s2;
-    }
-    o = take_dimension(o, shape.s2, strides.s2, &at);
-    if (dims == 4) {
-        return at + (long)o * strides.s3;
-    }
-    o = take_dimension(o, shape.s3, strides.s3, &at);
-    if (dims == 5) {
-        return at + (long)o * strides.s4;
-    }
-    o = take_dimension(o, shape.s4, strides.s4, &at);
-    if (dims == 6) {
-        return at + (long)o * strides.s5;
-    }
-    o = take_dimension(o, shape.s5, strides.s5, &at);
-    if (dims == 7) {
-        return at + (long)o * strides.s6;
-    }
-    o = take_dimension(o, shape.s6, strides.s6, &at);
-    return at + (long)o * strides.s7;
+    return at + (long)o * strides.s0;
 }

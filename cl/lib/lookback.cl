@@ -30,6 +30,7 @@ static inline ulong wait_for_status(
     LOOK_CONTEXT, volatile __global LOOK_WORD* words, uint slots, uint slot, OFFSET_T tile, uint spins, uint epoch)
 {
     ulong status = 0;
+    ROLLED
     for (uint poll = 0; poll < poll_limit(spins) && status < STATUS_AGGREGATE; poll++) {
         status = status_of(LOAD_STATUS(words + (ulong)tile * slots + slot), epoch);
     }
@@ -46,20 +47,24 @@ static inline ulong look_back(
     LOOK_CONTEXT, volatile __global LOOK_WORD* words, uint slots, uint slot, OFFSET_T tile, uint spins, uint epoch)
 {
     ulong prefix = 0, status = 0;
+    ROLLED
     for (OFFSET_T end = tile; end > 0 && status < STATUS_PREFIX; end -= min(end, (OFFSET_T)LOOK_AHEAD)) {
         LOOK_WORD loaded[LOOK_AHEAD];
         _Pragma("unroll")
         for (uint k = 0; k < LOOK_AHEAD; k++) {
             loaded[k] = LOAD_STATUS(words + (ulong)(end - 1 - min(end - 1, (OFFSET_T)k)) * slots + slot);
         }
-        _Pragma("unroll")
-        for (uint k = 0; k < LOOK_AHEAD; k++) {
-            if (k < end && status < STATUS_PREFIX) {
-                status = status_of(loaded[k], epoch);
-                if (status < STATUS_AGGREGATE) {
-                    status = wait_for_status(LOOK_PASS, words, slots, slot, end - 1 - k, spins, epoch);
-                }
-                prefix += STATUS_COUNT(status);
+        // The code of the polls exists once, so the loaded words move to the front.
+        ROLLED
+        for (uint k = 0; k < LOOK_AHEAD && k < end && status < STATUS_PREFIX; k++) {
+            status = status_of(loaded[0], epoch);
+            if (status < STATUS_AGGREGATE) {
+                status = wait_for_status(LOOK_PASS, words, slots, slot, end - 1 - k, spins, epoch);
+            }
+            prefix += STATUS_COUNT(status);
+            _Pragma("unroll")
+            for (uint i = 1; i < LOOK_AHEAD; i++) {
+                loaded[i - 1] = loaded[i];
             }
         }
     }
@@ -74,6 +79,7 @@ SG_INLINE ulong look_back_together(
 {
     const uint lane = sg_lane(), lanes = sg_size();
     ulong prefix = 0, known = 0;
+    ROLLED
     for (OFFSET_T end = tile; known == 0; end -= lanes) {
         // The prefix before tile 0 is 0.
         ulong status = STATUS_PREFIX;
@@ -84,6 +90,7 @@ SG_INLINE ulong look_back_together(
         // Adds only the counts of the lanes up to the nearest prefix.
         const uint last = known != 0 ? (uint)popcount((known & (0ul - known)) - 1) : lanes - 1;
         ulong count = lane <= last ? STATUS_COUNT(status) : 0;
+        ROLLED
         for (uint d = 1; d < lanes; d *= 2) {
             count += sg_shuffle_xor_u64(count, d, sg_scratch);
         }

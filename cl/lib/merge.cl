@@ -12,6 +12,8 @@
 //
 // A work-group of WG work-items has tiles of TILE elements. If WG == 1, the work-item merges a tile in global memory.
 
+#include "lib/compiler.cl"
+
 #ifndef OPERATOR
 #define T uint
 #define T_BYTES 4
@@ -31,8 +33,6 @@ static inline int op_less(const T a, const T b) { return a < b; }
 // UNROLL_SOME: for loops that would take too many registers if they were fully unrolled, so that fewer work-groups
 // could run.
 #define UNROLL_SOME _Pragma("unroll 4")
-// For functions with barriers or local memory: PoCL 3.1 miscompiles both in functions that are not inlined.
-#define INLINED static inline __attribute__((always_inline))
 
 // NAME(a, len_a, b, len_b, d): the split at d, which is at most len_a + len_b. It uses `max`, because Oclgrind 21.10
 // does not know the saturated subtraction that clang makes of a condition.
@@ -40,6 +40,7 @@ static inline int op_less(const T a, const T b) { return a < b; }
     INLINED INDEX NAME(SPACE const T* a, const INDEX len_a, SPACE const T* b, const INDEX len_b, const INDEX d)        \
     {                                                                                                                  \
         INDEX split = max(d, len_b) - len_b;                                                                           \
+        ROLLED                                                                                                         \
         for (INDEX high = min(d, len_a); split < high;) {                                                              \
             const INDEX mid = split + (high - split) / 2;                                                              \
             if (op_less(b[d - 1 - mid], a[mid])) {                                                                     \
@@ -58,6 +59,7 @@ DEFINE_SPLIT(find_split_local, uint, __local)
     INLINED INDEX NAME(SPACE const T* range, const INDEX len, const T x)                                               \
     {                                                                                                                  \
         INDEX found = 0;                                                                                               \
+        ROLLED                                                                                                         \
         for (INDEX high = len; found < high;) {                                                                        \
             const INDEX mid = found + (high - found) / 2;                                                              \
             if (op_less(range[mid], x)) {                                                                              \

@@ -55,8 +55,8 @@ SELDOM A ratio(ulong part, ulong all)
 #endif
 }
 
-// Returns mean, rest and m2 for add_moments(), if a sum overflows or is not finite. The means are a and b, and the sums
-// of squares a2 and b2. The other arguments are variables of add_moments().
+// Returns mean, rest and m2 for joined(), if a sum overflows or is not finite. The means are a and b, and the sums of
+// squares a2 and b2. The other arguments are variables of joined().
 SELDOM CAT(A, 4) far_moments(A a, A b, A a2, A b2, A delta, A weight, A paired, A m, A r)
 {
     if (IS_FINITE(a) && IS_FINITE(b)) {
@@ -70,73 +70,50 @@ SELDOM CAT(A, 4) far_moments(A a, A b, A a2, A b2, A delta, A weight, A paired, 
     return (CAT(A, 4))(ends, 0, ends - ends, 0);
 }
 
-// Adds the moments y of other elements to x. `weight` is the share of y's elements in all elements, and `paired` is
-// `weight` times the number of x's elements.
-static inline void add_moments(Moments* x, const Moments* y, A weight, A paired)
+// Returns mean, rest and m2 of the moments x of n elements and y of m other elements. If m is 0, they are those of x.
+SELDOM CAT(A, 4) joined(const CAT(A, 4) x, const CAT(A, 4) y, OFFSET_T n, OFFSET_T m)
 {
-    const A a = x->mean, b = y->mean;
+    if (m == 0) {
+        return x;
+    }
+    const A a = x.x, b = y.x, weight = n == m ? (A)0.5f : ratio(m, (ulong)n + m), paired = (A)n * weight;
     // b - a, plus its rounding error.
     const A d = b - a, v = d - b;
     const A e = (b - (d - v)) - (a + v);
-    const A delta = d + (e + (y->rest - x->rest));
+    const A delta = d + (e + (y.y - x.y));
     const A step = delta * weight;
     // a + step, and its rounding error.
     const A s = a + step, u = s - a;
     const A error = (a - (s - u)) + (step - u);
-    const A tail = x->rest + error;
-    const A m = s + tail, w = m - s;
-    const A r = (s - (m - w)) + (tail - w);
-    const A m2 = (x->m2 + y->m2) + delta * (delta * paired);
-    if (IS_FINITE(m) && x->m2 >= 0 && y->m2 >= 0 && IS_FINITE(m2)) {
-        x->mean = m;
-        x->rest = r;
-        x->m2 = m2;
-    } else {
-        const CAT(A, 4) far = far_moments(a, b, x->m2, y->m2, delta, weight, paired, m, r);
-        x->mean = far.x;
-        x->rest = far.y;
-        x->m2 = far.z;
+    const A tail = x.y + error;
+    const A mean = s + tail, w = mean - s;
+    const A rest = (s - (mean - w)) + (tail - w);
+    const A m2 = (x.z + y.z) + delta * (delta * paired);
+    if (IS_FINITE(mean) && x.z >= 0 && y.z >= 0 && IS_FINITE(m2)) {
+        return (CAT(A, 4))(mean, rest, m2, 0);
     }
+    return far_moments(a, b, x.z, y.z, delta, weight, paired, mean, rest);
 }
 
 // Adds the moments y of m elements to the moments x of n elements. If m is 0, x does not change.
 static inline void join_moments(Moments* x, const Moments* y, OFFSET_T n, OFFSET_T m)
 {
-    if (m > 0) {
-        const A weight = n == m ? (A)0.5f : ratio(m, (ulong)n + m);
-        add_moments(x, y, weight, (A)n * weight);
-    }
+    const CAT(A, 4) a = (CAT(A, 4))(x->mean, x->rest, x->m2, 0), b = (CAT(A, 4))(y->mean, y->rest, y->m2, 0);
+    const CAT(A, 4) all = joined(a, b, n, m);
+    x->mean = all.x;
+    x->rest = all.y;
+    x->m2 = all.z;
 }
 
-// Returns the arguments `weight` and `paired` of add_moments() for join_lanes(). The weight is 0 if the second lanes
-// have no element.
-SELDOM CAT(A, 2) part_weights(uint elements, uint lanes, uint lane, uint width)
+// Joins b to a: a has the moments of the `width` lanes from `lane` on, b those of the next `width` lanes.
+static inline void join_lanes(Moments* a, const Moments* b, uint elements, uint lanes, uint lane, uint width)
 {
-    const uint n = in_lanes(elements, lanes, lane, width), m = in_lanes(elements, lanes, lane + width, width);
-    const A weight = m == 0 ? (A)0 : n == m ? (A)0.5f : ratio(m, (ulong)n + m);
-    return (CAT(A, 2))(weight, (A)n * weight);
-}
-
-// Joins b to a: a has the moments of the `width` lanes from `lane` on, b those of the next `width` lanes. The
-// `elements` elements fill up to `rows` rows.
-static inline void join_lanes(
-    Moments* a, const Moments* b, uint elements, uint rows, uint lanes, uint lane, uint width)
-{
-    A weight = 0.5f, paired = (A)0.5f * (A)(rows * width);
-    if (elements != rows * lanes) {
-        const CAT(A, 2) weights = part_weights(elements, lanes, lane, width);
-        weight = weights.x;
-        paired = weights.y;
-        if (weight == 0) {
-            return;
-        }
-    }
-    add_moments(a, b, weight, paired);
+    join_moments(a, b, in_lanes(elements, lanes, lane, width), in_lanes(elements, lanes, lane + width, width));
 }
 
 // Returns the mean of a lane whose sum overflows. `part`, the weight of an element, is reduced a little, so that the
 // mean is finite if the elements are. The second pass corrects that.
-static inline A far_mean(__global const T* p, long stride, uint elements, uint lanes, uint lane, A part)
+SELDOM A far_mean(__global const T* p, long stride, uint elements, uint lanes, uint lane, A part)
 {
     A mean = 0;
     part *= (A)1 - (A)(A_BYTES == 8 ? 0x1p-48f : 0x1p-19f);

@@ -22,9 +22,9 @@ static inline OFFSET_T between(OFFSET_T from, OFFSET_T to, uint lane, uint width
 // Joins the moments of a quad's four lanes, which begin at `lane`, into of[0]. The chunk has `count` elements.
 static inline void join_quad(Moments* of, const uint count, const uint lane)
 {
-    join_lanes(&of[0], &of[1], count, ROWS, LANES, lane, 1);
-    join_lanes(&of[2], &of[3], count, ROWS, LANES, lane + 2, 1);
-    join_lanes(&of[0], &of[2], count, ROWS, LANES, lane, 2);
+    join_lanes(&of[0], &of[1], count, LANES, lane, 1);
+    join_lanes(&of[2], &of[3], count, LANES, lane + 2, 1);
+    join_lanes(&of[0], &of[2], count, LANES, lane, 2);
 }
 #endif
 

@@ -24,7 +24,7 @@
 #ifndef LOOK_BACK
 #define LOOK_BACK 0
 #endif
-// Elements that a work-item of `sort_offsets` and of `sort_histograms` loads at a time.
+// Elements that a work-item of `sort_offsets` loads at a time.
 #define COUNTS 16
 
 #define RADIX 256
@@ -108,6 +108,7 @@ static inline void store_codes(__global uint* codes, uint active, const uint pas
     // If all keys are alike, one pass moves them.
     active = active == 0 ? 1 : active;
     uint left = popcount(active), from = AT_IN, odd = 0;
+    ROLLED
     for (uint p = 0; p < passes; p++) {
         uint code = 0;
         if (active >> p & 1) {

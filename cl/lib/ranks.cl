@@ -4,6 +4,7 @@
 // `high` on are larger.
 static inline OFFSET_T rank_within(__global const S* offsets, OFFSET_T low, OFFSET_T high, POS_T p)
 {
+    ROLLED
     while (low < high) {
         const OFFSET_T middle = low + (high - low) / 2;
         if (offsets[middle] <= p) {

@@ -21,6 +21,7 @@ static inline void rank_tiles(
     __global const S* offsets, OFFSET_T known, POS_T n, OFFSET_T tiles, uint searchers, __global OFFSET_T* ranks)
 {
     if (get_group_id(0) < searchers) {
+        ROLLED
         for (OFFSET_T t = get_global_id(0); t <= tiles; t += searchers * WG) {
             const POS_T start = t < tiles ? (POS_T)t * TILE : n;
             ranks[t] = start > 0 ? rank_within(offsets, 0, known, start - 1) : 0;

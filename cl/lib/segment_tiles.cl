@@ -142,6 +142,7 @@ INLINED void stage_tile(__global const T* in, uint length, __local AV* stage, co
 // Clears the bits of the elements that start a segment. Ends with a barrier.
 INLINED void clear_starts(__local uint* starts)
 {
+    ROLLED
     for (uint k = get_local_id(0); k < TILE / 32; k += WG) {
         starts[k] = 0;
     }
@@ -174,11 +175,9 @@ INLINED void join_here(__local A* results, TileNode* left, A prefix, A suffix, u
     }
 }
 
-// Replaces each element of a line, in the vectors from `own` on, by the aggregate of its segment so far; returns the
-// last aggregate. Bit e of the two words is set if a segment starts at element e. The first `present` elements exist;
-// all of them, if `whole`.
-INLINED A scan_line(
-    __local AV* stage, uint own, uint bits, uint more, const bool whole, uint present)
+// Replaces each element of a whole line, in the vectors from `own` on, by the aggregate of its segment so far; returns
+// the last aggregate. Bit e of the two words is set if a segment starts at element e.
+INLINED A scan_line(__local AV* stage, uint own, uint bits, uint more)
 {
     A suffix = OP_IDENTITY;
     UNROLL
@@ -188,13 +187,24 @@ INLINED A scan_line(
         UNROLL
         for (uint k = 0; k < AVEC; k++) {
             const uint e = v * AVEC + k, starts_here = (e < 32 ? bits >> e : more >> (e - 32)) & 1;
-            // A user's function may not accept every value, so missing elements are left out.
-            if (whole || e < present) {
-                suffix = OP(starts_here ? OP_IDENTITY : suffix, x[k]);
-            }
+            suffix = OP(starts_here ? OP_IDENTITY : suffix, x[k]);
             x[k] = suffix;
         }
         stage[VECTOR_SLOT(own + v)] = AVLOAD(0, x);
+    }
+    return suffix;
+}
+
+// The same for a line at position `begin` of which `present` elements exist. Only a tile that is not whole has such
+// lines.
+INLINED A scan_part(__local A* results, uint begin, uint bits, uint more, uint present)
+{
+    A suffix = OP_IDENTITY;
+    ROLLED
+    for (uint e = 0; e < present; e++) {
+        const uint starts_here = (e < 32 ? bits >> e : more >> (e - 32)) & 1;
+        suffix = OP(starts_here ? OP_IDENTITY : suffix, results[ELEMENT_SLOT(begin + e)]);
+        results[ELEMENT_SLOT(begin + e)] = suffix;
     }
     return suffix;
 }
@@ -226,11 +236,10 @@ INLINED void reduce_line(
         node->start = bits ? begin : NOWHERE;
         node->prefix = bits ? OP_IDENTITY : suffix;
     } else {
-        // Whole lines have no test for each element, because it would lengthen the chain of operations.
         if (begin + LINE <= length) {
-            suffix = scan_line(stage, own, bits, more, true, LINE);
+            suffix = scan_line(stage, own, bits, more);
         } else {
-            suffix = scan_line(stage, own, bits, more, false, max(length, begin) - begin);
+            suffix = scan_part(results, begin, bits, more, max(length, begin) - begin);
         }
         const uint start = bits ? begin + ctz_of(bits) : more ? begin + 32 + ctz_of(more) : NOWHERE;
         node->start = start;
@@ -275,6 +284,7 @@ INLINED void join_items(
     __local A* results, TileNode* node, __local A* prefixes, __local A* suffixes, __local uint* first_starts)
 {
     const uint item = get_local_id(0);
+    ROLLED
     for (uint d = 1; d < WG; d <<= 1) {
         const uint in_pair = item & (2 * d - 1);
         if (in_pair == d) {
@@ -363,6 +373,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void segments_nodes(
     }
     share_node(prefixes, suffixes, ranks, starts, &node[0]);
     barrier(CLK_LOCAL_MEM_FENCE);
+    ROLLED
     for (uint d = 1; d < WG; d <<= 1) {
         if ((item & (2 * d - 1)) == 0) {
             const Node right = {prefixes[item + d], suffixes[item + d], ranks[item + d], starts[item + d]};

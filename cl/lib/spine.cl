@@ -33,12 +33,16 @@ static inline void tree_scan(Partial* total, Partial* prefix, uint count)
 {
     // Mesa 25 loses the result if a function that returns a struct is assigned to an array element.
     const Partial identity = identity_partial();
+    ROLLED
     for (uint k = 0; k < count; k++) {
         prefix[k] = identity;
     }
+    ROLLED
     for (uint d = 1; d < count; d *= 2) {
+        ROLLED
         for (uint q = 0; q < count; q += 2 * d) {
             const Partial low = total[q];
+            ROLLED
             for (uint k = q + d; k < q + 2 * d; k++) {
                 prefix[k] = join(low, prefix[k]);
             }
@@ -59,6 +63,7 @@ static inline void scan_level(
         __global Partial* p = aggregates + first + own;
         const Partial identity = identity_partial();
         Partial total[32], prefix[32];
+        _Pragma("unroll 8")
         for (uint k = 0; k < 32; k++) {
             total[k] = identity;
             if (own + k + 1 < count) {
@@ -67,6 +72,7 @@ static inline void scan_level(
         }
         const Partial last = total[31];
         tree_scan(total, prefix, 32);
+        ROLLED
         for (uint k = 0; k < 32 && own + k < count; k++) {
             STORE_PARTIAL(p[k], prefix[k]);
         }

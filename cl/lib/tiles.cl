@@ -82,7 +82,7 @@ INLINED void store_aggregate(
 #define OWN_PARTIALS (256 * 16 / A_BYTES / WG)
 #define PARTIAL_AT(k) ((k) / OWN_PARTIALS * (OWN_PARTIALS * WG) + (k) % OWN_PARTIALS)
 // Partials in flight at a time: those of whole rows.
-#define USUALLY_HELD (A_BYTES == 8 ? 16 : 32)
+#define USUALLY_HELD 16
 #define HELD \
     (TILE_ROWS * OWN_PARTIALS < USUALLY_HELD || OWN_PARTIALS > USUALLY_HELD ? TILE_ROWS * OWN_PARTIALS : USUALLY_HELD)
 
@@ -96,7 +96,7 @@ SG_INLINE A combine_partials(__global const A* partials, OFFSET_T count, __local
     for (uint k = 0; k < OWN_PARTIALS; k++) {
         lane[k] = OP_IDENTITY;
     }
-    _Pragma("unroll 1")
+    ROLLED
     for (uint start = 0; start < TILE_ROWS * OWN_PARTIALS; start += HELD) {
         A held[HELD];
         UNROLL
@@ -106,9 +106,13 @@ SG_INLINE A combine_partials(__global const A* partials, OFFSET_T count, __local
         }
         UNROLL
         for (uint q = 0; q < HELD; q++) {
-            if (first + PARTIAL_AT(start + q) < count) {
-                lane[q % OWN_PARTIALS] = OP(lane[q % OWN_PARTIALS], held[q]);
+            // A user's operator may change the bits of what it combines with the identity.
+#ifdef OPERATOR
+            if (first + PARTIAL_AT(start + q) >= count) {
+                continue;
             }
+#endif
+            lane[q % OWN_PARTIALS] = OP(lane[q % OWN_PARTIALS], held[q]);
         }
     }
     UNROLL

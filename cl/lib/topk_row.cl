@@ -44,13 +44,6 @@ INLINED uint shared_add(__local uint* p, uint x) { return atomic_add(p, x); }
 #else
 #define UNROLL
 #endif
-// Before loops that seldom run, but whose loads should overlap.
-#ifdef INLINE_PTX
-#define IN_FOURS _Pragma("unroll 4")
-#else
-#define IN_FOURS
-#endif
-
 // PICK: the kernels find bounds of the threshold in a sample, and list the keys between them.
 #ifndef PICK
 #define PICK 0
@@ -149,8 +142,8 @@ INLINED void open_row(
 }
 
 // Neighbouring work-groups take the same part of several rows: rows may be the same keys, searched for several ranks.
-INLINED uint part_of_group(uint rows) { return get_group_id(0) / rows; }
-INLINED ulong row_of_group(uint rows) { return get_group_id(0) % rows; }
+INLINED uint part_of_group(uint rows) { return (uint)get_group_id(0) / rows; }
+INLINED ulong row_of_group(uint rows) { return (uint)get_group_id(0) % rows; }
 
 // The end of the part that begins at position `begin`.
 INLINED OFFSET_T end_of_part(const Row* row, OFFSET_T begin, OFFSET_T share)
@@ -266,6 +259,7 @@ typedef struct {
 
 INLINED void clear_counts(SHARED uint* counts, uint digits)
 {
+    ROLLED
     for (uint i = get_local_id(0); i < digits * REPLICAS; i += WG) {
         counts[i] = 0;
     }

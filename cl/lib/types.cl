@@ -31,23 +31,10 @@
 // Sums must not depend on whether a compiler fuses a multiply into them.
 #pragma OPENCL FP_CONTRACT OFF
 
-// For functions with barriers or local memory: PoCL 3.1 miscompiles both in functions that are not inlined.
-#define INLINED static inline __attribute__((always_inline))
+#include "lib/compiler.cl"
 
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
-
-// Before loops that add floats: if Intel's driver for CPUs vectorises such a loop, it changes the order of the
-// additions.
-#define IN_ORDER _Pragma("clang loop vectorize(disable) interleave(disable)")
-
-// Before loops that run rarely or once: NVIDIA's compiler unrolls them by itself, which can double the time of a
-// kernel's build.
-#ifdef INLINE_PTX
-#define ROLLED _Pragma("unroll 1")
-#else
-#define ROLLED
-#endif
 
 // Before loops over elements on one work-item: some compilers of CPU drivers vectorise or unroll them only on request;
 // the others do better by themselves. IN_VECTORS is not for loops that add floats to one sum, since it changes the
@@ -58,15 +45,6 @@
 #else
 #define IN_VECTORS
 #define IN_EIGHTS
-#endif
-
-// SELDOM marks long functions that seldom run. For NVIDIA's compiler they are not inlined, since each inlined copy
-// takes long to compile. PoCL 3.1 needs them inlined, because there a called function gets other local memory than the
-// kernel.
-#ifdef INLINE_PTX
-#define SELDOM static __attribute__((noinline))
-#else
-#define SELDOM INLINED
 #endif
 
 // Elements in 16 bytes, and the vector type that holds them.

@@ -7,5 +7,4 @@ static inline T op_combine(const T a, const T b) { return a + b; }
 static inline T op_identity(void) { return 0; }
 #endif
 
-// PoCL 3.1 miscompiles barriers in functions that are not inlined.
-#define INLINED static inline __attribute__((always_inline))
+#include "lib/compiler.cl"

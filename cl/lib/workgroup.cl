@@ -47,6 +47,7 @@ SG_INLINE A wg_reduce(A x, __local A* tree, __local uint* sg_scratch)
     const uint count = WG;
 #endif
     barrier(CLK_LOCAL_MEM_FENCE);
+    ROLLED
     for (uint d = 1; d < count; d <<= 1) {
         const uint i = 2 * d * item;
         if (i + d < count) {

@@ -206,47 +206,37 @@ impl ClDevice {
         self.shared.programs.get(&self.target(), spec, name)
     }
 
-    /// Builds the kernels of a call in parallel, if the driver can: those that take longest to build come first.
+    /// Builds the kernels of a call as one program, if that takes less time than a program for each kernel.
     ///
     /// A primitive that launches several kernels calls this function first. Returns an error after a lasting failure,
     /// such as an error in a user's text. A transient failure has no effect here: the launch builds the kernel again.
     pub(crate) fn build_ahead(&self, spec: &ProgramSpec, kernels: &[&'static str]) -> Result<()> {
-        let (programs, compiler) = (&self.shared.programs, self.shared.compiler);
-        if !compiler.in_parallel() {
+        let programs = &self.shared.programs;
+        if !self.shared.compiler.together || programs.missing(spec, kernels).len() < 2 {
             return Ok(());
         }
-        let missing = programs.missing(spec, kernels);
-        if missing.len() < 2 {
-            return Ok(());
+        match programs.get_together(&self.target(), spec, kernels) {
+            Err(error) if !cl::transient(&error) => Err(error),
+            _ => Ok(()),
         }
-        let failed = OnceLock::new();
-        self.in_parallel(&compiler.divide(&missing), |kernels| {
-            match programs.get_together(&self.target(), spec, kernels) {
-                Err(error) if !cl::transient(&error) => drop(failed.set(error)),
-                _ => {}
-            }
-        });
-        failed.into_inner().map_or(Ok(()), Err)
     }
 
-    /// Builds programs, each with one of its kernels, in parallel, if the driver can. A failure has no effect here.
+    /// Builds programs, each with one of its kernels, on as many threads as builds may run in parallel. A failure has no
+    /// effect here.
     fn build_in_parallel(&self, programs: &[(ProgramSpec, &'static str)]) {
-        if self.shared.compiler.in_parallel() {
-            self.in_parallel(programs, |(spec, kernel)| drop(self.program(spec, kernel)));
+        let at_once = self.shared.compiler.at_once.min(programs.len());
+        if at_once < 2 {
+            return;
         }
-    }
-
-    /// Calls `build` for each item, on as many threads as builds may run in parallel.
-    fn in_parallel<T: Sync>(&self, items: &[T], build: impl Fn(&T) + Sync) {
-        let rest = Mutex::new(items.iter());
+        let rest = Mutex::new(programs.iter());
         let next = || lock(&rest).next();
         let build_rest = || {
-            while let Some(item) = next() {
-                build(item);
+            while let Some((spec, kernel)) = next() {
+                drop(self.program(spec, kernel));
             }
         };
         thread::scope(|scope| {
-            for _ in 0..self.shared.compiler.at_once.min(items.len()) {
+            for _ in 0..at_once {
                 // Without a thread, the launch builds the program.
                 let _ = thread::Builder::new().spawn_scoped(scope, build_rest);
             }
@@ -265,14 +255,14 @@ mod tests {
 
     /// No kernel of a call is built twice, and a user's text with an error is not compiled for each kernel.
     #[test]
-    fn kernels_of_a_call_share_programs() {
+    fn kernels_of_a_call_share_a_program() {
         const TEXT: &str = "__kernel void a(void)\n{\n}\n__kernel void b(void)\n{\n}\n__kernel void c(void)\n{\n}\n\
                             __kernel void d(void)\n{\n}\n__kernel void e(void)\n{\n}\n__kernel void f(void)\n{\n}\n";
         const KERNELS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
         for found in found() {
             let opened = found.open().unwrap();
             let mut shared = Shared::new(opened.id(), opened.context().clone(), opened.info().clone()).unwrap();
-            // Act as a driver that builds two programs in parallel.
+            // Act as a driver for which a call builds one program.
             shared.compiler = Compiler::of(NVIDIA);
             let device = ClDevice { shared: Arc::new(shared), ..opened };
             let right = ProgramSpec::bare("right.cl", TEXT, "CL1.2");
@@ -281,11 +271,11 @@ mod tests {
             device.launch(&right, "c").unwrap();
             assert_eq!(count(&right), 1, "{}", found.info);
             device.build_ahead(&right, &KERNELS).unwrap();
-            assert_eq!(count(&right), 3, "{}", found.info);
+            assert_eq!(count(&right), 2, "{}", found.info);
             for kernel in KERNELS {
                 device.launch(&right, kernel).unwrap();
             }
-            assert_eq!(count(&right), 3, "{}", found.info);
+            assert_eq!(count(&right), 2, "{}", found.info);
             let error = device.build_ahead(&wrong, &KERNELS).unwrap_err();
             assert!(error.to_string().contains("wrong.cl"), "{}: {error}", found.info);
             assert_eq!(count(&wrong), 0, "{}", found.info);

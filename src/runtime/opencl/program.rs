@@ -94,6 +94,8 @@ pub(super) struct Compiler {
     /// True if a program has one kernel, or a few that one call launches. So a build compiles only kernels that are
     /// launched. The self-test launches most kernels of its programs, so these stay whole.
     by_kernel: bool,
+    /// True if each further program takes long, so a call builds its kernels as one program.
+    pub(super) together: bool,
     /// Maximum number of builds that run in parallel.
     pub(super) at_once: usize,
 }
@@ -107,30 +109,13 @@ impl Compiler {
     pub(super) fn of(platform: &str) -> Self {
         let lazy = platform == POCL;
         let by_kernel = !lazy && platform != OCLGRIND;
-        Self { lazy, by_kernel, at_once: if platform == NVIDIA { 2 } else { 1 } }
+        let nvidia = platform == NVIDIA;
+        Self { lazy, by_kernel, together: nvidia, at_once: if nvidia { 2 } else { 1 } }
     }
 
     /// The kernel that is a program of its own; `None` if the program has all kernels of `spec`.
     fn alone(self, spec: &ProgramSpec, kernel: &'static str) -> Option<&'static str> {
         (self.by_kernel && spec.name != selftest::FILE).then_some(kernel)
-    }
-
-    /// Returns true if two builds in parallel take less time than one after the other.
-    pub(super) fn in_parallel(self) -> bool {
-        self.at_once > 1
-    }
-
-    /// Divides kernels among as many programs as are built at once, since each further program takes 50 ms on NVIDIA's
-    /// driver. The kernels that take longest to build come first, so the programs are about equal.
-    pub(super) fn divide(self, kernels: &[&'static str]) -> Vec<Vec<&'static str>> {
-        let programs = self.at_once.min(kernels.len());
-        let mut divided = vec![Vec::new(); programs];
-        for (round, some) in kernels.chunks(programs.max(1)).enumerate() {
-            for (k, kernel) in some.iter().enumerate() {
-                divided[if round % 2 == 0 { k } else { programs - 1 - k }].push(*kernel);
-            }
-        }
-        divided
     }
 }
 
@@ -428,25 +413,15 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void second(
     }
 
     #[test]
-    fn kernels_are_divided_among_the_programs_that_are_built_at_once() {
-        let two = Compiler::of(NVIDIA);
-        let divided = [vec!["a", "d", "e"], vec!["b", "c"]];
-        assert_eq!(two.divide(&["a", "b", "c", "d", "e"]), divided);
-        assert_eq!(two.divide(&["a", "b"]), [["a"], ["b"]]);
-        assert_eq!(two.divide(&["a"]), [["a"]]);
-        assert_eq!(Compiler::of("rusticl").divide(&["a", "b"]), [["a", "b"]]);
-    }
-
-    #[test]
     fn compilers_differ_by_platform() {
         let ways = [
-            (POCL, true, false, 1),
-            (OCLGRIND, false, false, 1),
-            (NVIDIA, false, true, 2),
-            ("rusticl", false, true, 1),
+            (POCL, true, false, false, 1),
+            (OCLGRIND, false, false, false, 1),
+            (NVIDIA, false, true, true, 2),
+            ("rusticl", false, true, false, 1),
         ];
-        for (platform, lazy, by_kernel, at_once) in ways {
-            assert_eq!(Compiler::of(platform), Compiler { lazy, by_kernel, at_once }, "{platform}");
+        for (platform, lazy, by_kernel, together, at_once) in ways {
+            assert_eq!(Compiler::of(platform), Compiler { lazy, by_kernel, together, at_once }, "{platform}");
         }
     }
 
