@@ -48,6 +48,8 @@ pub use determinism::Determinism;
 #[doc(hidden)]
 pub use determinism::Exact;
 pub use laws::{laws, laws_by, ordered_laws_by};
+#[doc(hidden)]
+pub use less::Ranks;
 pub use less::{Compare, Less};
 pub use operator::Operator;
 use serde::{Deserialize, Serialize};
