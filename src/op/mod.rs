@@ -39,7 +39,7 @@ pub use combine::{
 pub use combine::{ByElement, ByType, Core, OfEither, Scan, Visit, in_scan};
 pub use complex::{ComplexOperator, complex_product, complex_sum};
 pub use condition::{
-    Condition, EqualTo, Everywhere, ForPartitions, ForSelections, InPartitions, InSelections, NonZero, OfFlags,
+    Condition, EqualTo, Everywhere, ForPartitions, ForSelections, InPartitions, InSelections, NonZero, OfFlags, Tested,
     Unordered, UnstableTail,
 };
 #[doc(hidden)]

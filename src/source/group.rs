@@ -552,6 +552,9 @@ pub trait Viewed: Copy {
 
     /// The lengths of the axes.
     fn shape(&self) -> &[usize];
+
+    /// Elements of the view, as they are read.
+    fn converted(elements: impl Source<Item = Self::From>) -> impl Source<Item = Self::To>;
 }
 
 /// An N-dimensional view of elements, or one whose elements are converted as they are read.
@@ -569,6 +572,10 @@ impl<T: Plain> Viewed for NdView<'_, T> {
 
     fn shape(&self) -> &[usize] {
         NdView::shape(self)
+    }
+
+    fn converted(elements: impl Source<Item = T>) -> impl Source<Item = T> {
+        elements
     }
 }
 

@@ -232,7 +232,7 @@ impl Device {
     /// the count.
     ///
     /// If the elements are tuples, such as those of a [`zip`](Source::zip), each component goes to a buffer of its own:
-    /// `(a[i], b[i]) = x[i]`. So several expressions over the same arrays take one launch.
+    /// `(a[i], b[i]) = x[i]`. A component may be a struct. So several expressions over the same arrays take one launch.
     ///
     /// One pass: reads each array of the source once, and writes n elements to each result. An array that is read at other
     /// indices than i, as by [`reversed`](Source::reversed), is read as often as it occurs. The bits are the same on every
@@ -352,6 +352,22 @@ fn write_load<T: Pod + Send + Sync>(
 }
 
 /// Writes as many elements of a source as a count says. The elements after them do not change. `device` is an OpenCL device.
+/// The elements of an expression in memory of their own; with a count, which only OpenCL devices read, the first ones.
+pub(crate) fn written_firsts<T: Pod + Send + Sync>(
+    device: &Device,
+    source: &dyn Expression<T>,
+    count: Option<Count<'_>>,
+) -> Result<Buffer<T>> {
+    let n = source.finite_len()?;
+    let mut buffer = device.temporary(n)?;
+    let output = Output::from(&mut buffer);
+    match count {
+        Some(count) => write_counted(device, (source, count), output)?,
+        None => write(device, source, n, output)?,
+    }
+    Ok(buffer)
+}
+
 #[inline(never)]
 pub(super) fn write_counted<T: Pod + Send + Sync>(
     device: &Device,
