@@ -743,3 +743,37 @@ fn conditions_on_structs_move_any_size() {
         }
     }
 }
+
+fn counted_scans_equal_those_of_the_shorter_array<T: Tried>(name: &str, device: &Device) {
+    let op = T::op();
+    for n in sizes(device, size_of::<T>()) {
+        let (x, start, guard) = (values::<T>(n, n as u64), values::<T>(1, 7)[0], values::<T>(1, 8)[0]);
+        let on_device = device.upload(&x).unwrap();
+        for count in [0, 1, n / 2, n.saturating_sub(8), n + 5] {
+            let (counts, m) = (device.upload(&[9, count as u32]).unwrap(), count.min(n));
+            let (input, taken) = (on_device.take(counts.view(1..).unwrap()), &x[..m]);
+            let name = format!("{name}: {m} of {n}, {} bytes", size_of::<T>());
+            let want = scanned(taken.iter().copied(), &op, None);
+            assert!(device.scan(input, &op).unwrap().to_vec().unwrap() == want, "{name}, inclusive");
+            let mut out = device.filled(n + 2, guard).unwrap();
+            device.scan_into(input, &op, out.view_mut(1..n + 1).unwrap()).unwrap();
+            let rest = vec![guard; n + 1 - m];
+            assert!(out.to_vec().unwrap() == [&[guard], &want[..], &rest].concat(), "{name}, into a view");
+            // One more result.
+            device.scan_into(input, op.exclusive().starting(start), out.view_mut(..n + 1).unwrap()).unwrap();
+            let want = scanned(taken.iter().copied().chain([op.identity]), &op, Some(start));
+            assert!(out.to_vec().unwrap()[..=m] == want, "{name}, with the total");
+            device.scan_into(input, op.reversed(), out.view_mut(..n).unwrap()).unwrap();
+            let want = reversed(scanned(taken.iter().rev().copied(), &op, None));
+            assert!(out.to_vec().unwrap()[..m] == want, "{name}, reversed");
+        }
+    }
+}
+
+#[test]
+fn scans_of_structs_read_a_count() {
+    for (name, device) in with_geometries() {
+        for_each_struct!(counted_scans_equal_those_of_the_shorter_array(&name, &device));
+    }
+}
+

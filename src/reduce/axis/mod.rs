@@ -297,7 +297,7 @@ impl Device {
         }
         let mut scanned = self.temporary(rows * len)?;
         let to = Output::from(&mut scanned);
-        self.scan_structs(op, elements.input(), Some(self.rows(len)), Scan::inclusive(), to)?;
+        self.scan_structs(op, (elements.input(), None), Some(self.rows(len)), Scan::inclusive(), to)?;
         self.transform_into(scanned.view(len - 1..)?.strided(len), output)
     }
 

@@ -152,10 +152,10 @@ impl<T: Combinable + Plain> OfEither<T> for Lines<'_, T> {
         }
         let (input, parts) = (elements.input(), Some(device.rows(len)));
         if adjoin(view.shape(), axes)? {
-            return device.scan_structs(op, input, parts, usage, output);
+            return device.scan_structs(op, (input, None), parts, usage, output);
         }
         let mut scanned = device.temporary(rows * len)?;
-        device.scan_structs(op, input, parts, usage, Output::from(&mut scanned))?;
+        device.scan_structs(op, (input, None), parts, usage, Output::from(&mut scanned))?;
         put_lines(device, view.shape(), axes, &scanned, output)
     }
 }
