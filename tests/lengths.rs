@@ -865,6 +865,33 @@ fn merges_by_counts_equal_those_of_the_shorter_ranges() {
 }
 
 #[test]
+fn weighted_histograms_by_a_count_equal_those_of_the_shorter_array() {
+    for (name, device) in devices() {
+        for (n, counts) in sizes(&device) {
+            let x: Vec<u32> = (0..n as u32).map(|i| i.wrapping_mul(2_654_435_761) % 300).collect();
+            let weights = Data::Special.generate::<f32>(n, 14);
+            let numbers = Data::Random.generate::<i16>(n, 15);
+            let (there, of_floats) = (device.upload(&x).unwrap(), device.upload(&weights).unwrap());
+            // Few bins in local memory, and many in global memory.
+            for bins in [Bins::ids(290).unwrap(), Bins::ids(if tiny() { 4000 } else { 60_000 }).unwrap()] {
+                for &count in &counts {
+                    let (what, cpu) = (format!("{name}, {n}, {count}, {} bins", bins.len()), Device::cpu());
+                    let want = cpu.histogram(first(&x, count).weighted(first(&weights, count)), &bins).unwrap();
+                    let of_numbers = cpu.histogram(first(&x, count).weighted(first(&numbers, count)), &bins).unwrap();
+                    by_each_count!(&device, count, |length| {
+                        let found = device.histogram(there.take(length).weighted(&of_floats), &bins).unwrap();
+                        assert_same(&found.sums, &want.sums, &what);
+                        assert!(found.outside.above.same(want.outside.above), "{what}: above");
+                        let found = device.histogram(there.take(length).weighted(&numbers), &bins).unwrap();
+                        assert_eq!(found, of_numbers, "{what}: integers");
+                    });
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn extremes_by_a_count_equal_those_of_the_shorter_array() {
     for (name, device) in devices() {
         for (n, counts) in sizes(&device) {
