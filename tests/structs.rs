@@ -777,3 +777,30 @@ fn scans_of_structs_read_a_count() {
     }
 }
 
+#[test]
+fn structs_are_components_of_a_transform() {
+    for (name, device) in with_geometries() {
+        for n in sizes(&device, 16) {
+            let (x, name) = (particles(n), format!("{name}: {n}"));
+            let on_device = device.upload(&[particles(1), x.clone()].concat()).unwrap();
+            let input = on_device.view(1..).unwrap();
+            let moment = map!(|p: Particle| Moment { weight: p.place[0], place: p.place });
+            let charge = map!(|p: Particle| p.charge);
+            let moments: Vec<_> = x.iter().map(|p| Moment { weight: p.place[0], place: p.place }).collect();
+            let charges: Vec<i32> = x.iter().map(|p| p.charge).collect();
+            let (found, numbers, copies) =
+                device.transform(zip((input.map(&moment), input.map(&charge), input))).unwrap();
+            assert!(found.to_vec().unwrap() == moments, "{name}, structs");
+            assert!(numbers.to_vec().unwrap() == charges, "{name}, numbers");
+            assert!(copies.to_vec().unwrap() == x, "{name}, copies");
+            // A struct without `SharedType`, and outputs between other elements.
+            let bytes = values::<[u8; 3]>(n, 4);
+            let (mut out, mut to) = (device.filled(n + 2, 7u8).unwrap(), vec![[9u8; 3]; n]);
+            let source = bytes.reversed().zip(input.map(map!(|p: Particle| p.kind)).cast::<u8>());
+            device.transform_into(source, (&mut to, out.view_mut(1..n + 1).unwrap())).unwrap();
+            assert!(to == reversed(bytes), "{name}, bytes");
+            let kinds = x.iter().map(|p| p.kind as u8);
+            assert!(out.to_vec().unwrap() == [7].into_iter().chain(kinds).chain([7]).collect::<Vec<_>>(), "{name}");
+        }
+    }
+}
