@@ -30,7 +30,9 @@ use crate::{
     op::{Condition, Everywhere, Known, Or, Product, Sum, Tested},
     reduce::Reducible,
     runtime::{Arriving, Backend},
-    source::{Along, Arguments, Axes, ByKey, Counted, Grouped, Segments, Testable, Viewed},
+    source::{
+        Along, Arguments, Axes, ByKey, Counted, Grouped, Segments, Testable, Viewed, group::lines_of_expressions,
+    },
 };
 
 /// A question about the elements that differ from `key` in a bit of `mask`.
@@ -297,6 +299,14 @@ impl<V: Viewed<To: Testable>, A: Axes> Countable for Along<V, A> {
         test.answer_into(device, numbers.nd(&shape)?.along(1), output)
     }
 }
+
+lines_of_expressions! { Countable[Testable] {
+    type Tests = Buffer<u8>;
+    fn count<C: Condition<Self::Item>>(what: &C) -> Buffer<u64>;
+    fn count_into<C: Condition<Self::Item>>(what: &C, output: Output<'_, u64>) -> ();
+    fn test<C: Condition<Self::Item>>(what: &C, test: Test) -> Buffer<u8>;
+    fn test_into<C: Condition<Self::Item>>(what: &C, test: Test, output: Output<'_, u8>) -> ();
+} }
 
 /// The numbers of [`meets`] for the elements of lines, in memory: a matrix with a row for each line, and its shape.
 fn numbers<V: Viewed<To: Testable>, A: Axes>(

@@ -31,7 +31,7 @@ use crate::{
     runtime::{Backend, extents_apart},
     source::{
         Along, Axes, NdCast, Plain, Viewed, Wide,
-        group::{adjoin, in_memory, kept_and_taken, put_lines},
+        group::{adjoin, in_memory, kept_and_taken, lines_of_expressions, put_lines},
         transform::Held,
     },
 };
@@ -120,6 +120,11 @@ impl<T: Element, U: Element + From<T>, A: Axes> Scannable for Along<NdCast<'_, T
         device.scan_lines((&op, code), self.view.view(), self.axes.list(), usage, output, &mut Scratch::new())
     }
 }
+
+lines_of_expressions! { Scannable[Combinable + Plain] {
+    fn scan<O: Core<Self::Item>>(op: O, usage: Scan<Self::Item>) -> Buffer<Self::Item>;
+    fn scan_into<O: Core<Self::Item>>(op: O, usage: Scan<Self::Item>, output: Output<'_, Self::Item>) -> ();
+} }
 
 /// The scan of lines along axes.
 struct Lines<'a, T: Pod> {
