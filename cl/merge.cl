@@ -126,7 +126,9 @@ INLINED values_t find_values(const pair_t* pair, const part_t* part, const uint 
         const ulong b_offset, const OFFSET_T most_b LENGTH_B_PARAMS
 #define TAKE_RANGES TAKE_A TAKE_B
 #if defined(LENGTH_A) || defined(LENGTH_B)
-#define OWN_TILES (uint)((n_a + n_b) / TILE + ((n_a + n_b) % TILE != 0))
+// Not a division and a remainder: clang freezes their operand, and Oclgrind 21.10 lacks that instruction. n_a + n_b is
+// far below the limit of OFFSET_T.
+#define OWN_TILES (uint)((n_a + n_b + (TILE - 1)) / TILE)
 #else
 #define OWN_TILES tiles
 #endif
