@@ -397,7 +397,11 @@ macro_rules! of_lines {
 fn lines_of_mapped_views_and_products_are_those_of_arrays() {
     let square = Map::new(|x: f32| x * x * 0.5, "x * x * 0.5f");
     for (name, device) in common::devices() {
-        let (rows, len) = (5, if common::runs_kernels_at_once(&device) { 300 } else { 9 });
+        if !common::runs_kernels_at_once(&device) {
+            common::skip(&name, "a checker treats vectors that were in private memory as uninitialised");
+            continue;
+        }
+        let (rows, len) = (5, 300);
         let x: Vec<f32> = (0..rows * len).map(|i| (i * 37 % 101) as f32 * 0.37 - 7.0).collect();
         let y: Vec<f32> = x.iter().rev().copied().collect();
         let (there, other) = (device.upload(&x).unwrap(), device.upload(&y).unwrap());
