@@ -27,6 +27,7 @@
 //
 // W is the type of weights and SUM that of sums. The count also needs T and MAP of lib/bins.cl.
 #include "lib/types.cl"
+#include "lib/length.cl"
 
 #ifndef WG
 #define WG 256

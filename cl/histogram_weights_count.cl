@@ -213,10 +213,11 @@ INLINED void store_table(
 // With local tables work-item i uses replica i mod 2^replica_bits of each word.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_count(
     __global const T* restrict in_base, const ulong in_offset, __global const W* restrict weights_base,
-    const ulong weights_offset, const OFFSET_T n, const uint bins, const uint low_slot, const uint slots,
+    const ulong weights_offset, LENGTH_PARAMS, const uint bins, const uint low_slot, const uint slots,
     const uint log_n, volatile __global uint* restrict scratch, const ulong table_word, const uint table_count,
     const uint replica_bits MAP_PARAMS)
 {
+    TAKE_LENGTH
     __global const T* in = in_base + in_offset;
     __global const W* weights = weights_base + weights_offset;
     volatile __global uint* out = scratch + table_word + (ulong)(get_group_id(0) % table_count) * LIMBS * slots;

@@ -38,10 +38,11 @@ static inline uint max_field(const uint most, const W w)
 // scratch[0] = the largest exponent field of the sampled weights: work-group g samples the first `looked` of
 // [g * per, (g + 1) * per).
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_max(
-    __global const W* restrict weights_base, const ulong weights_offset, const OFFSET_T n, const OFFSET_T per,
+    __global const W* restrict weights_base, const ulong weights_offset, LENGTH_PARAMS, const OFFSET_T per,
     const OFFSET_T looked, volatile __global uint* restrict scratch)
 {
     __local uint highest[1];
+    TAKE_LENGTH
     __global const W* weights = weights_base + weights_offset;
     const OFFSET_T first = (OFFSET_T)get_group_id(0) * per;
     if (get_local_id(0) == 0) {

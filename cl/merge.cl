@@ -105,11 +105,39 @@ INLINED values_t find_values(const pair_t* pair, const part_t* part, const uint 
 }
 #endif
 
+// Ranges whose lengths may be counts in memory, of the types LENGTH_A and LENGTH_B. Then n_a and n_b are at most
+// `most_a` and `most_b`, and `tiles` is the number of tiles for these.
+#ifdef LENGTH_A
+#define LENGTH_A_PARAMS , __global const LENGTH_A *length_a, const ulong length_a_offset
+#define TAKE_A const OFFSET_T n_a = (OFFSET_T)min((ulong)most_a, (ulong)length_a[length_a_offset]);
+#else
+#define LENGTH_A_PARAMS
+#define TAKE_A const OFFSET_T n_a = most_a;
+#endif
+#ifdef LENGTH_B
+#define LENGTH_B_PARAMS , __global const LENGTH_B *length_b, const ulong length_b_offset
+#define TAKE_B const OFFSET_T n_b = (OFFSET_T)min((ulong)most_b, (ulong)length_b[length_b_offset]);
+#else
+#define LENGTH_B_PARAMS
+#define TAKE_B const OFFSET_T n_b = most_b;
+#endif
+#define RANGE_PARAMS                                                                                                   \
+    __global const T *a_base, const ulong a_offset, const OFFSET_T most_a LENGTH_A_PARAMS, __global const T *b_base,   \
+        const ulong b_offset, const OFFSET_T most_b LENGTH_B_PARAMS
+#define TAKE_RANGES TAKE_A TAKE_B
+#if defined(LENGTH_A) || defined(LENGTH_B)
+// Not a division and a remainder: clang freezes their operand, and Oclgrind 21.10 lacks that instruction. n_a + n_b is
+// far below the limit of OFFSET_T.
+#define OWN_TILES (uint)((n_a + n_b + (TILE - 1)) / TILE)
+#else
+#define OWN_TILES tiles
+#endif
+
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void merge_splits(
-    __global const T* a_base, const ulong a_offset, const OFFSET_T n_a, __global const T* b_base, const ulong b_offset,
-    const OFFSET_T n_b, const uint shift, const uint tiles, __global OFFSET_T* splits_base, const ulong splits_offset)
+    RANGE_PARAMS, const uint shift, const uint tiles, __global OFFSET_T* splits_base, const ulong splits_offset)
 {
-    for (uint t = get_global_id(0); t < tiles; t += get_global_size(0)) {
+    TAKE_RANGES
+    for (uint t = get_global_id(0); t < OWN_TILES; t += get_global_size(0)) {
         const pair_t pair = find_pair(t, a_base + a_offset, n_a, b_base + b_offset, n_b, shift);
         splits_base[splits_offset + t] = find_split(pair.a, pair.len_a, pair.b, pair.len_b, pair.d);
     }

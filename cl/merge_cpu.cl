@@ -34,11 +34,11 @@ INLINED void merge_run(
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void merge_tiles(
-    __global const T* a_base, const ulong a_offset, const OFFSET_T n_a, __global const T* b_base, const ulong b_offset,
-    const OFFSET_T n_b, const uint shift, const uint tiles, __global const OFFSET_T* splits_base,
-    const ulong splits_offset, __global T* to_base, const ulong to_offset VALUE_RANGES VALUE_RESULTS)
+    RANGE_PARAMS, const uint shift, const uint tiles, __global const OFFSET_T* splits_base, const ulong splits_offset,
+    __global T* to_base, const ulong to_offset VALUE_RANGES VALUE_RESULTS)
 {
-    for (uint t = get_group_id(0); t < tiles; t += get_num_groups(0)) {
+    TAKE_RANGES
+    for (uint t = get_group_id(0); t < OWN_TILES; t += get_num_groups(0)) {
         const pair_t pair = find_pair(t, a_base + a_offset, n_a, b_base + b_offset, n_b, shift);
         const part_t part = find_part(pair.len_a, pair.len_b, pair.d, splits_base + splits_offset + t);
         const values_t values = find_values(&pair, &part, shift RANGES_AND_RESULTS);

@@ -39,10 +39,12 @@
 #define OP(a, b) op_combine(a, b)
 #define OP_IDENTITY op_identity()
 #include "lib/spine.cl"
+#include "lib/length.cl"
 
 #define RUN 8
 #define LANES (T_BYTES <= 16 ? 256 : T_BYTES <= 32 ? 128 : 64)
 #define TILE (LANES * RUN)
+#include "lib/scan_length.cl"
 
 // The order of the scan, for lib/heads.cl. A vector there is the RUN elements of a lane.
 #define VEC RUN
@@ -121,9 +123,10 @@ INLINED void scan_lanes(
 
 // Scans one level of the tile aggregates.
 KERNEL void scan_spine(
-    __global Partial* aggregates, const OFFSET_T first, const OFFSET_T count, const OFFSET_T above)
+    __global Partial* aggregates, const OFFSET_T first, const OFFSET_T count, const OFFSET_T above SPINE_PARAMS)
 {
-    scan_level(aggregates, first, count, above, get_global_id(0));
+    TAKE_LENGTH
+    scan_level(aggregates, first, SPINE_COUNT, above, get_global_id(0));
 }
 
 #ifdef BY_OFFSETS
@@ -154,14 +157,15 @@ KERNEL void scan_ends(
 }
 #endif
 
-// Writes aggregates[t] for t < tiles. These tiles are full.
+// Writes aggregates[t] for the whole tiles t < tiles.
 KERNEL void scan_aggregates(
-    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global Partial* aggregates,
+    __global const T* in_base, const ulong in_offset, LENGTH_PARAMS, __global Partial* aggregates,
     const OFFSET_T tiles HEAD_PARAMS)
 {
     LANE_SPACE Partial lanes[LANES];
     LANE_SPACE uint bits[BITS_WORDS];
-    for (OFFSET_T tile = get_group_id(0); tile < tiles; tile += get_num_groups(0)) {
+    TAKE_LENGTH
+    for (OFFSET_T tile = get_group_id(0); tile < WHOLE_TILES; tile += get_num_groups(0)) {
         scan_lanes(in_base + in_offset, tile, n, LANES / 2, lanes, bits HEAD_PASS);
         if (get_local_id(0) == 0) {
             const Partial low = LOAD_PARTIAL(lanes[LANES / 2 - 1]), high = LOAD_PARTIAL(lanes[LANES - 1]);
@@ -175,15 +179,16 @@ KERNEL void scan_aggregates(
 // There are n results. An exclusive scan without segments may have n + 1: the last one is `initial` op the aggregate of
 // the whole input.
 KERNEL void scan_tiles(
-    __global const T* in_base, const ulong in_offset, const OFFSET_T n, __global T* out_base, const ulong out_offset,
+    __global const T* in_base, const ulong in_offset, LENGTH_PARAMS, __global T* out_base, const ulong out_offset,
     const OFFSET_T outputs, __global const Partial* aggregates, const OFFSET_T tiles, const T initial,
     const uint inclusive HEAD_PARAMS)
 {
     LANE_SPACE Partial lanes[LANES];
     LANE_SPACE uint bits[BITS_WORDS];
+    TAKE_LENGTH
     __global const T* x = in_base + in_offset;
     __global T* out = out_base + out_offset;
-    for (OFFSET_T tile = get_group_id(0); tile < tiles; tile += get_num_groups(0)) {
+    for (OFFSET_T tile = get_group_id(0); tile < OWN_TILES; tile += get_num_groups(0)) {
         scan_lanes(x, tile, n, LANES, lanes, bits HEAD_PASS);
         const OFFSET_T base = tile * TILE;
         const T tile_prefix = exclusive_prefix(aggregates, tile, tiles, initial);
@@ -200,11 +205,11 @@ KERNEL void scan_tiles(
                 for (uint k = 0; k < count; k++) {
                     const T before = restart(initial, acc, heads >> k & 1);
                     acc = op_combine(before, x[AT(first + k, n)]);
-                    out[AT(first + k, outputs)] = inclusive ? acc : before;
+                    out[AT(first + k, OUTPUTS)] = inclusive ? acc : before;
                 }
             }
-            if (outputs > n && first <= n && n - first < RUN) {
-                out[AT(n, outputs)] = acc;
+            if (OUTPUTS > n && first <= n && n - first < RUN) {
+                out[AT(n, OUTPUTS)] = acc;
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE);

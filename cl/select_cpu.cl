@@ -76,24 +76,32 @@ static inline void write_elements(
     }
 }
 
-// Writes the elements backwards, from below `at`. The output of a partition has room for all elements.
-static inline void write_backwards(
-    __global const T* x, OFFSET_T base, const ushort* positions, uint count, ulong at, const Outputs* outputs)
+static inline void write_value(OFFSET_T i, ulong at, const Outputs* outputs)
 {
-    for (uint q = 0; q < count; q++) {
-        outputs->elements[outputs->elements_offset + at - 1 - q] = x[base + positions[q]];
+    for (uint u = 0; u < VALUE_UNITS; u++) {
+        outputs->values_out[outputs->values_out_offset + at * VALUE_UNITS + u] =
+            outputs->values[outputs->values_offset + (ulong)i * VALUE_UNITS + u];
     }
 }
 
 static inline void write_values(
     OFFSET_T base, const ushort* positions, uint count, ulong at, const Outputs* outputs)
 {
-    __global VALUE* out = outputs->values_out + outputs->values_out_offset + at * VALUE_UNITS;
     const uint written = fitting(at, count, outputs->values_room);
     for (uint q = 0; q < written; q++) {
-        for (uint u = 0; u < VALUE_UNITS; u++) {
-            out[q * VALUE_UNITS + u] =
-                outputs->values[outputs->values_offset + ((ulong)base + positions[q]) * VALUE_UNITS + u];
+        write_value(base + positions[q], at + q, outputs);
+    }
+}
+
+// Writes the elements or values backwards, from below `at`. The output of a partition has room for all of them.
+static inline void write_backwards(
+    __global const T* x, OFFSET_T base, const ushort* positions, uint count, ulong at, const Outputs* outputs)
+{
+    for (uint q = 0; q < count; q++) {
+        if (MOVE) {
+            outputs->elements[outputs->elements_offset + at - 1 - q] = x[base + positions[q]];
+        } else {
+            write_value(base + positions[q], at - 1 - q, outputs);
         }
     }
 }

@@ -449,6 +449,9 @@ INLINED void order_positions(
         for (uint j = 0; j < VEC; j++) {
             uint own_rank;
             const uint list = find_list(mask, before, k, j, length, &own_rank);
+            if (REVERSED) {
+                own_rank = list == 1 ? count[1] - 1 - own_rank : own_rank;
+            }
             if (list < LISTS) {
                 positions[OF_LIST(start, list) + own_rank] = (ushort)(position_of(k) + j);
             }
@@ -528,7 +531,8 @@ INLINED void write_values(
             for (uint c = 1; c < LISTS; c++) {
                 list += e >= start[c];
             }
-            const ulong to = OF_LIST(at, list) + (e - OF_LIST(start, list));
+            const ulong first = OF_LIST(at, list) - (REVERSED && list == 1 ? count[1] : 0);
+            const ulong to = first + (e - OF_LIST(start, list));
             if (unit < units && to < room) {
                 out[to * VALUE_UNITS + unit % VALUE_UNITS] = held[h];
             }

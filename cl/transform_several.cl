@@ -2,8 +2,9 @@
 //
 // A work-group writes `run` contiguous elements. On GPUs each work-item writes EACH groups of VEC elements, WG groups
 // apart. A group has 16 bytes of the largest component, and fewer of smaller ones. All loads come before the first
-// store. On CPU drivers (DEVICE_CPU) a work-group is one work-item. Bytes: reads each array of the source once, writes
-// n elements to each output.
+// store. If a component is a struct (STRUCT), a work-item writes EACH elements, WG elements apart. On CPU drivers
+// (DEVICE_CPU) a work-group is one work-item. Bytes: reads each array of the source once, writes n elements to each
+// output.
 #include "lib/types.cl"
 #include "lib/sources.cl"
 
@@ -22,6 +23,13 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void transform_several(
     const OFFSET_T end = n - begin > run ? begin + run : n;
     for (OFFSET_T i = begin; i < end; i++) {
         transform_at(i, OUTPUT_ARGS, SOURCE_ARGS);
+    }
+#elif defined(STRUCT)
+    for (uint e = 0; e < EACH; e++) {
+        const OFFSET_T i = begin + get_local_id(0) + e * WG;
+        if (i < n) {
+            transform_at(i, OUTPUT_ARGS, SOURCE_ARGS);
+        }
     }
 #else
     const OFFSET_T first = begin + get_local_id(0) * VEC;

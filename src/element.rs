@@ -276,9 +276,9 @@ pub trait Arithmetic: Copy + PartialEq + sealed::Sealed {
     message = "`{Self}` is not an element type",
     label = "expected `i8`..`i64`, `u8`..`u64`, `f16`, `bf16`, `f32` or `f64`",
     note = "use `u8` (0 and 1) for `bool`, `u64` for `usize`, and `i64` for `isize`",
-    note = "structs are for sorts by an `op::Less`, for reductions and scans by an `op::Operator`, and for `Source::map`",
-    note = "for any other call, map structs to numbers, such as `x.map(map!(|p: Particle| p.mass))`; to select structs, map \
-            them to flags: `x.flagged(x.map(map!(|p: Particle| (p.mass > 1.0) as u8)))`, with the condition `NonZero`"
+    note = "structs are for sorts by an `op::Less`, for reductions and scans by an `op::Operator`, for counts, selections \
+            and partitions by an `op::Condition`, and for `Source::map`",
+    note = "for any other call, map structs to numbers, such as `x.map(map!(|p: Particle| p.mass))`"
 )]
 pub trait Element: Pod + PartialOrd + fmt::Debug + fmt::Display + Send + Sync + Arithmetic {
     /// The type's name at run time.

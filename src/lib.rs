@@ -242,7 +242,8 @@ pub use num_complex::Complex;
 /// Implements the trait [`SharedType`](trait@SharedType): the struct has the same memory layout in OpenCL C.
 ///
 /// Functions, operators and orders for devices take such structs, and [`map!`] makes sources of their fields. Reductions
-/// and scans take them, whole or in groups, with a user-defined operator.
+/// and scans take them, whole or in groups, with a user-defined operator. Counts, selections and partitions take them with
+/// a function of the struct that returns `bool`.
 ///
 /// The struct must be `#[repr(C)]`, and must derive `Pod` and `Zeroable` of the crate `bytemuck`. Its fields are `i8`
 /// to `i64`, `u8` to `u64`, `f32`, `f64`, other such structs, and arrays of these. A kernel does not build if the size
@@ -253,7 +254,7 @@ pub use num_complex::Complex;
 ///
 /// ```
 /// use bytemuck::{Pod, Zeroable};
-/// use oclprim::{Device, SharedType, operator};
+/// use oclprim::{Device, SharedType, map, operator};
 ///
 /// #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, SharedType)]
 /// #[repr(C)]
@@ -267,8 +268,12 @@ pub use num_complex::Complex;
 ///     Span { from: a.from.min(b.from), to: a.to.max(b.to) }
 /// }
 ///
-/// let spans = [Span { from: 3, to: 5 }, Span { from: -1, to: 2 }];
-/// assert_eq!(Device::best()?.reduce(&spans, &hull())?, Span { from: -1, to: 5 });
+/// let (device, spans) = (Device::best()?, [Span { from: 3, to: 5 }, Span { from: -1, to: 2 }]);
+/// assert_eq!(device.reduce(&spans, &hull())?, Span { from: -1, to: 5 });
+///
+/// let length = 2;
+/// let long = map!(move |span: Span| span.to - span.from > length, length: i32);
+/// assert_eq!((device.count(&spans, &long)?, device.select(&spans, &long)?.to_vec()?), (1, vec![spans[1]]));
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///

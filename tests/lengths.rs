@@ -805,6 +805,94 @@ fn sorts_by_a_count_equal_those_of_the_shorter_array() {
     }
 }
 
+/// Merges the first elements of two ranges by counts, with the values that belong to them.
+fn expect_merged<T: Element + Ord>(what: &str, device: &Device, [a, b]: [&[T]; 2], counts: [u64; 2]) {
+    let order = Order::ascending;
+    let (n, mark) = (a.len() + b.len(), T::ONE);
+    let [x, y] = [first(a, counts[0]), first(b, counts[1])];
+    let values: Vec<u16> = (0..n).map(|i| i as u16).collect();
+    let (of_a, of_b) = values.split_at(a.len());
+    let cpu = Device::cpu();
+    let (want, want_values) =
+        cpu.merge(x.with(first(of_a, counts[0])), y.with(first(of_b, counts[1])), order()).unwrap();
+    let (want, want_values) = (want.to_vec().unwrap(), want_values.to_vec().unwrap());
+    let (there, other) = (device.upload(a).unwrap(), device.upload(b).unwrap());
+    let (count_a, at) = self::counts::<u32>(device, counts[0]);
+    let (count_b, _) = self::counts::<u64>(device, counts[1]);
+    let (count_a, count_b) = (count_a.view(at..=at).unwrap(), count_b.view(at..=at).unwrap());
+    let what = |call: &str| format!("{call}, {what}, {counts:?} of {} and {}", a.len(), b.len());
+
+    let mut out = marked(device, n, mark);
+    device.merge_into(there.take(count_a), other.take(count_b), order(), out.view_mut(1..=n).unwrap()).unwrap();
+    expect_marked(&what("both by a count"), &out, &want, mark);
+    assert_same(&device.merge(there.take(count_a), other.take(count_b), order()).unwrap().to_vec().unwrap(), &want, "");
+    let (mut keys, mut out) = (marked(device, n, mark), marked(device, n, 7u16));
+    let to = (keys.view_mut(1..=n).unwrap(), out.view_mut(1..=n).unwrap());
+    device.merge_into(there.take(count_a).with(of_a), other.take(count_b).with(of_b), order(), to).unwrap();
+    expect_marked(&what("keys with values"), &keys, &want, mark);
+    expect_marked(&what("values"), &out, &want_values, 7);
+
+    // One range is whole.
+    let mut out = marked(device, n, mark);
+    device.merge_into(there.take(count_a), &other, order(), out.view_mut(1..=n).unwrap()).unwrap();
+    expect_marked(&what("the first by a count"), &out, &cpu.merge(x, b, order()).unwrap().to_vec().unwrap(), mark);
+    let mut out = vec![mark; n];
+    device.merge_into(a, other.take(count_b), order(), &mut out).unwrap();
+    let mut want = cpu.merge(a, y, order()).unwrap().to_vec().unwrap();
+    want.resize(n, mark);
+    assert_same(&out, &want, &what("the second by a count, to a slice"));
+}
+
+#[test]
+fn merges_by_counts_equal_those_of_the_shorter_ranges() {
+    for (name, device) in devices() {
+        let mut each = sizes(&device);
+        each.iter_mut().for_each(|(_, counts)| counts.truncate(4));
+        for (n, counts) in each {
+            let mut a = Data::Random.generate::<u32>(n, 40);
+            let mut b: Vec<u32> = random::<u32>(n / 2 + 3, 41).iter().map(|x| x / 3).collect();
+            a.sort_unstable();
+            b.sort_unstable();
+            for &count in &counts {
+                expect_merged(&name, &device, [&a, &b], [count, n as u64 / 3]);
+            }
+            if !tiny() {
+                let narrow = |x: &[u32]| x.iter().map(|x| (x >> 24) as u8).collect::<Vec<_>>();
+                expect_merged(&name, &device, [&narrow(&b), &narrow(&a)], [n as u64 / 4, n as u64 / 2]);
+            }
+        }
+    }
+}
+
+#[test]
+fn weighted_histograms_by_a_count_equal_those_of_the_shorter_array() {
+    for (name, device) in devices() {
+        for (n, counts) in sizes(&device) {
+            let x: Vec<u32> = (0..n as u32).map(|i| i.wrapping_mul(2_654_435_761) % 300).collect();
+            let weights = Data::Special.generate::<f32>(n, 14);
+            let numbers = Data::Random.generate::<i16>(n, 15);
+            let (there, of_floats) = (device.upload(&x).unwrap(), device.upload(&weights).unwrap());
+            // Few bins in local memory, and many in global memory.
+            let kinds = if runs_kernels_at_once(&device) { 2 } else { 1 };
+            for bins in [290, if tiny() { 4000 } else { 60_000 }].into_iter().take(kinds) {
+                let bins = Bins::ids(bins).unwrap();
+                for &count in &counts {
+                    let (what, cpu) = (format!("{name}, {n}, {count}, {} bins", bins.len()), Device::cpu());
+                    let want = cpu.histogram(first(&x, count).weighted(first(&weights, count)), &bins).unwrap();
+                    let of_numbers = cpu.histogram(first(&x, count).weighted(first(&numbers, count)), &bins).unwrap();
+                    by_each_count!(&device, count, |length| {
+                        let found = device.histogram(there.take(length).weighted(&of_floats), &bins).unwrap();
+                        assert_same(&found.sums, &want.sums, &what);
+                        assert!(found.outside.above.same(want.outside.above), "{what}: above");
+                        let found = device.histogram(there.take(length).weighted(&numbers), &bins).unwrap();
+                        assert_eq!(found, of_numbers, "{what}: integers");
+                    });
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn extremes_by_a_count_equal_those_of_the_shorter_array() {
     for (name, device) in devices() {

@@ -3,9 +3,9 @@
 mod common;
 
 use oclprim::{
-    Device, ErrorKind, Input, Layout, NdView, Source,
+    Buffer, Device, ErrorKind, Input, Layout, NdView, Source,
     internals::data::Data,
-    op::{Map, Max, Min, Sum},
+    op::{Map, Max, Min, NonZero, Sum, Usage},
 };
 use proptest::prelude::*;
 
@@ -360,5 +360,61 @@ fn maps_do_not_read_the_gaps_of_views() {
         let got = device.reduce(view.map(Map::new(|x: i32| 1000 / x, "1000 / x")).along(1), Sum).unwrap();
         let want: Vec<i32> = x.chunks(15).map(|row| row.iter().filter(|&&x| x != 0).map(|x| 1000 / x).sum()).collect();
         assert_eq!(got.to_vec().unwrap(), want, "{name}");
+    }
+}
+
+/// The results of each call that takes lines, as bits.
+macro_rules! of_lines {
+    ($device:expr, $lines:expr) => {{
+        let (device, lines) = ($device, || $lines);
+        let large = Map::new(|x: f32| x > 9.0, "x > 9");
+        let (min, both) = (device.arg_min(lines()).unwrap(), device.min_max(lines()).unwrap());
+        let mut out = device.scan(lines(), Sum).unwrap();
+        device.scan_into(lines(), Sum.exclusive().reversed(), &mut out).unwrap();
+        let mut counts = vec![0; min.indices.len()];
+        device.count_into(lines(), NonZero, &mut counts).unwrap();
+        let bits = |x: Buffer<f32>| x.to_vec().unwrap().into_iter().map(|x| u64::from(x.to_bits())).collect::<Vec<_>>();
+        let doubles = |x: Vec<f64>| x.into_iter().map(f64::to_bits).collect::<Vec<_>>();
+        let statistics = device.statistics(lines()).unwrap().to_vec().unwrap();
+        vec![
+            bits(device.reduce(lines(), Sum).unwrap()),
+            bits(device.scan(lines(), Max).unwrap()),
+            bits(out),
+            device.count(lines(), &large).unwrap().to_vec().unwrap(),
+            counts,
+            device.any(lines(), &large).unwrap().to_vec().unwrap().into_iter().map(u64::from).collect(),
+            min.indices.to_vec().unwrap(),
+            bits(both.values),
+            doubles(device.mean(lines()).unwrap()),
+            doubles(device.variance(lines()).unwrap()),
+            device.moments(lines()).unwrap().to_vec().unwrap().iter().map(|x| x.get().mean.to_bits()).collect(),
+            statistics.iter().map(|x| x.get().max.index as u64).collect(),
+        ]
+    }};
+}
+
+#[test]
+fn lines_of_mapped_views_and_products_are_those_of_arrays() {
+    let square = Map::new(|x: f32| x * x * 0.5, "x * x * 0.5f");
+    for (name, device) in common::devices() {
+        if !common::runs_kernels_at_once(&device) {
+            common::skip(&name, "a checker treats vectors that were in private memory as uninitialised");
+            continue;
+        }
+        let (rows, len) = (5, 300);
+        let x: Vec<f32> = (0..rows * len).map(|i| (i * 37 % 101) as f32 * 0.37 - 7.0).collect();
+        let y: Vec<f32> = x.iter().rev().copied().collect();
+        let (there, other) = (device.upload(&x).unwrap(), device.upload(&y).unwrap());
+        let (view, other) = (there.nd(&[rows, len]).unwrap(), other.nd(&[rows, len]).unwrap());
+        let squares = device.upload(&x.iter().map(|x| x * x * 0.5).collect::<Vec<_>>()).unwrap();
+        let products = device.upload(&x.iter().zip(&y).map(|(x, y)| x * y).collect::<Vec<_>>()).unwrap();
+        for axis in [0, 1] {
+            let squares = squares.nd(&[rows, len]).unwrap();
+            let want = of_lines!(&device, squares.along(axis));
+            assert_eq!(of_lines!(&device, view.map(&square).along(axis)), want, "{name}, map along {axis}");
+            let products = products.nd(&[rows, len]).unwrap();
+            let want = of_lines!(&device, products.along(axis));
+            assert_eq!(of_lines!(&device, view.times(other).along(axis)), want, "{name}, times along {axis}");
+        }
     }
 }

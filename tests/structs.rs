@@ -11,9 +11,9 @@ use oclprim::{
     Buffer, Complex, Device, ErrorKind, Order, SharedType, Source,
     internals::data::Rng,
     map,
-    op::{Combinable, Max, NonZero, Operator, Sum, Usage, complex_sum},
+    op::{Combinable, Condition, Everywhere, Max, NonZero, Operator, Sum, Unordered, UnstableTail, Usage, complex_sum},
     operator,
-    source::{KeyedOutput, zip},
+    source::{KeyedOutput, Testable, zip},
 };
 
 /// A struct with an operator that is associative for all bits, but not commutative.
@@ -223,17 +223,17 @@ fn keys(n: usize) -> Vec<u32> {
     keys
 }
 
+/// The elements beside each run of equal keys.
+fn runs_of<'x, T>(x: &'x [T], keys: &[u32]) -> Vec<&'x [T]> {
+    let mut rest = x;
+    keys.chunk_by(|a, b| a == b).map(|run| rest.split_off(..run.len()).unwrap()).collect()
+}
+
 fn groups_equal_a_loop<T: Tried>(name: &str, device: &Device) {
     let op = T::op();
     for n in sizes(device, size_of::<T>()) {
         let (x, keys) = (values::<T>(n, n as u64), keys(n));
-        let runs: Vec<&[T]> = keys
-            .chunk_by(|a, b| a == b)
-            .scan(0, |at, run| {
-                *at += run.len();
-                Some(&x[*at - run.len()..*at])
-            })
-            .collect();
+        let runs = runs_of(&x, &keys);
         let mut offsets = vec![0u32];
         runs.iter().for_each(|run| offsets.push(offsets[offsets.len() - 1] + run.len() as u32));
         let flags: Vec<u8> = (0..n).map(|i| u8::from(i > 0 && keys[i] != keys[i - 1]) * 7).collect();
@@ -586,5 +586,223 @@ fn maps_take_zips_and_neighbours_of_structs() {
         let want: Vec<f32> =
             x.iter().zip(&moments).zip(&counts).map(|((p, m), k)| p.place[1] + m.place[0] * f32::from(*k)).collect();
         assert!(found == want, "{name}");
+    }
+}
+
+fn kept(x: &[Particle], part: impl Fn(&Particle) -> bool) -> Vec<Particle> {
+    x.iter().copied().filter(part).collect()
+}
+
+#[test]
+fn conditions_on_structs_select_as_a_loop_does() {
+    for (name, device) in with_geometries() {
+        for n in sizes(&device, 16) {
+            let (x, name) = (particles(n), format!("{name}: {n}"));
+            let on_device = device.upload(&[particles(1), x.clone()].concat()).unwrap();
+            let input = on_device.view(1..).unwrap();
+            let limit = 1 << 29;
+            let large = map!(move |p: Particle| p.charge > limit, limit: i32);
+            let even = map!(|p: Particle| p.kind % 2 == 0);
+            let is_large = |p: &Particle| p.charge > limit;
+            let is_even = |p: &Particle| p.kind.is_multiple_of(2);
+            let all = |found: oclprim::Result<Buffer<Particle>>| found.unwrap().to_vec().unwrap();
+            let (chosen, others) = (kept(&x, is_large), kept(&x, |p| !is_large(p)));
+            let backwards = others.iter().rev().copied().collect::<Vec<_>>();
+            let count = chosen.len();
+
+            assert!(all(device.select(input, &large)) == chosen, "{name}, select");
+            let (found, length) = device.partition(input, UnstableTail(&large)).unwrap();
+            assert!(all(Ok(found)) == [&chosen[..], &backwards].concat() && length == count, "{name}, unstable tail");
+            let (found, lengths) = device.partition(input, (&large, &even)).unwrap();
+            let (second, third) = (kept(&others, is_even), kept(&others, |p| !is_even(p)));
+            let want = [&chosen[..], &second, &third].concat();
+            assert!(all(Ok(found)) == want && lengths == [count, second.len()], "{name}, three parts");
+            let found = device.select_indices::<_, u32, _>(input, &large).unwrap().to_vec().unwrap();
+            let want: Vec<u32> = (0..n as u32).filter(|&i| is_large(&x[i as usize])).collect();
+            assert!(found == want, "{name}, indices");
+            assert_eq!(device.count(input, &large).unwrap(), count as u64, "{name}");
+            if a_form_of_each_kernel() {
+                continue;
+            }
+            assert!(all(device.select(&x, &large)) == chosen, "{name}, select of a slice");
+            assert!(all(device.select(input.reversed(), &large)) == reversed(chosen.clone()), "{name}, expression");
+            let mut found = all(device.select(input, Unordered(&large)));
+            let (key, mut want) = (|p: &Particle| bytemuck::cast::<_, u128>(*p), chosen.clone());
+            found.sort_by_key(key);
+            want.sort_by_key(key);
+            assert!(found == want, "{name}, unordered");
+            let (found, length) = device.partition(input, &large).unwrap();
+            assert!(all(Ok(found)) == [&chosen[..], &others].concat() && length == count, "{name}, partition");
+            assert_eq!(device.any(input, &large).unwrap(), count > 0, "{name}");
+            assert_eq!(device.all(input, &large).unwrap(), count == n, "{name}");
+            // The output is too short, and lies between guards.
+            let (guard, room) = (Particle::zeroed(), count / 2);
+            let mut out = device.filled(room + 2, guard).unwrap();
+            let mut found = device.zeroed::<u64>(1).unwrap();
+            device.select_into(input, &large, out.view_mut(1..room + 1).unwrap(), &mut found).unwrap();
+            assert!(out.to_vec().unwrap() == [&[guard], &chosen[..room], &[guard]].concat(), "{name}, short");
+            assert_eq!(found.to_vec().unwrap(), [count as u64], "{name}");
+        }
+    }
+}
+
+#[test]
+fn conditions_on_structs_read_a_count() {
+    for (name, device) in with_geometries() {
+        for n in sizes(&device, 16) {
+            let (x, large) = (particles(n), map!(|p: Particle| p.charge > 0));
+            let (on_device, guard) = (device.upload(&x).unwrap(), Particle::zeroed());
+            let counts = device.upload(&[0, 1, n as u64 / 2, n as u64 + 9]).unwrap();
+            let most = if a_form_of_each_kernel() { 3..4 } else { 0..4 };
+            for at in most {
+                let input = || on_device.take(counts.view(at..=at).unwrap());
+                let taken = &x[..[0, 1, n / 2, n + 9][at].min(n)];
+                let (chosen, others) = (kept(taken, |p| p.charge > 0), kept(taken, |p| p.charge <= 0));
+                let name = format!("{name}: {} of {n}", taken.len());
+                assert!(device.select(input(), &large).unwrap().to_vec().unwrap() == chosen, "{name}, select");
+                assert_eq!(device.count(input(), &large).unwrap(), chosen.len() as u64, "{name}");
+                let backwards = others.iter().rev().copied().collect::<Vec<_>>();
+                let mut found = device.zeroed::<u64>(1).unwrap();
+                for (tail, loose) in [(&others, false), (&backwards, true)] {
+                    let mut out = device.filled(n, guard).unwrap();
+                    if loose {
+                        device.partition_into(input(), UnstableTail(&large), &mut out, &mut found).unwrap();
+                    } else {
+                        device.partition_into(input(), &large, &mut out, &mut found).unwrap();
+                    }
+                    let want = [&chosen[..], tail, &vec![guard; n - taken.len()]].concat();
+                    assert!(out.to_vec().unwrap() == want, "{name}, partition, {loose}");
+                    assert_eq!(found.to_vec().unwrap(), [chosen.len() as u64], "{name}");
+                }
+                let indices: Buffer<u64> = device.select_indices(input(), &large).unwrap();
+                let want = (0..taken.len() as u64).filter(|&i| taken[i as usize].charge > 0);
+                assert!(indices.to_vec().unwrap() == want.collect::<Vec<_>>(), "{name}, indices");
+                assert_eq!(device.any(input(), &large).unwrap(), !chosen.is_empty(), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn conditions_on_structs_test_groups() {
+    for (name, device) in common::devices() {
+        for n in sizes(&device, 16) {
+            let (x, keys, large) = (particles(n), keys(n), map!(|p: Particle| p.charge > 0));
+            let runs = runs_of(&x, &keys);
+            let mut offsets = vec![0u32];
+            runs.iter().for_each(|run| offsets.push(offsets[offsets.len() - 1] + run.len() as u32));
+            let (on_device, name) = (device.upload(&x).unwrap(), format!("{name}: {n}"));
+            let of = |run: &&[Particle]| run.iter().filter(|p| p.charge > 0).count() as u64;
+            let counts: Vec<u64> = runs.iter().map(of).collect();
+            assert!(
+                device.count(on_device.segments(&offsets), &large).unwrap().to_vec().unwrap() == counts,
+                "{name}, segments"
+            );
+            let found = device.count(on_device.by_key(&keys), &large).unwrap().1;
+            assert!(found.to_vec().unwrap() == counts, "{name}, by key");
+            let found = device.count(on_device.nd(&[n, 1]).unwrap().along(0), &large).unwrap();
+            assert_eq!(found.to_vec().unwrap(), [counts.iter().sum::<u64>()], "{name}, along an axis");
+            let found = device.any(on_device.segments(&offsets), &large).unwrap().to_vec().unwrap();
+            assert!(found == counts.iter().map(|&count| u8::from(count > 0)).collect::<Vec<_>>(), "{name}, any");
+
+            let (found, bounds) = device.select(on_device.segments(&offsets), &large).unwrap();
+            assert!(found.to_vec().unwrap() == kept(&x, |p| p.charge > 0), "{name}, select");
+            let mut want = vec![0];
+            counts.iter().for_each(|count| want.push(want[want.len() - 1] + count));
+            assert!(bounds.to_vec().unwrap() == want, "{name}, offsets");
+            let (found, lengths) = device.partition(on_device.segments(&offsets), &large).unwrap();
+            let parts = |run: &&[Particle]| [kept(run, |p| p.charge > 0), kept(run, |p| p.charge <= 0)].concat();
+            assert!(found.to_vec().unwrap() == runs.iter().flat_map(parts).collect::<Vec<_>>(), "{name}, partition");
+            assert!(lengths.to_vec().unwrap() == counts, "{name}, lengths");
+        }
+    }
+}
+
+/// A struct that moves by whole units, and one that does not.
+#[test]
+fn conditions_on_structs_move_any_size() {
+    fn moved<T: Tried + Testable>(name: &str, device: &Device, rule: impl Condition<T, Use = Everywhere>) {
+        let n = if runs_kernels_at_once(device) { 70_001 } else { 1100 };
+        let x = values::<T>(n, 3);
+        let chosen: Vec<T> = x.iter().copied().filter(|&x| rule.part(x) == 0).collect();
+        let mut tail: Vec<T> = x.iter().copied().filter(|&x| rule.part(x) != 0).collect();
+        tail.reverse();
+        let on_device = device.upload(&x).unwrap();
+        assert!(device.select(&on_device, &rule).unwrap().to_vec().unwrap() == chosen, "{name}: {}", size_of::<T>());
+        let (found, count) = device.partition(&on_device, UnstableTail(&rule)).unwrap();
+        assert!(found.to_vec().unwrap() == [&chosen[..], &tail].concat(), "{name}: {}", size_of::<T>());
+        assert!(count == chosen.len() && count % n > 0);
+    }
+    for (name, device) in with_geometries() {
+        moved::<Bytes32>(&name, &device, map!(|x: Bytes32| x.scale[1] % 2 == 0));
+        if !a_form_of_each_kernel() {
+            moved::<Bytes3>(&name, &device, map!(|x: Bytes3| x.last % 2 == 0));
+            moved::<Bytes2>(&name, &device, map!(|x: Bytes2| x.scale < 50));
+            moved::<Bytes12>(&name, &device, map!(|x: Bytes12| x.shift < 1000000000));
+            moved::<Bytes24>(&name, &device, map!(|x: Bytes24| x.shift % 3 == 0));
+            moved::<Bytes64>(&name, &device, map!(|x: Bytes64| x.last[7] % 2 == 0));
+        }
+    }
+}
+
+fn counted_scans_equal_those_of_the_shorter_array<T: Tried>(name: &str, device: &Device) {
+    let op = T::op();
+    for n in sizes(device, size_of::<T>()) {
+        let (x, start, guard) = (values::<T>(n, n as u64), values::<T>(1, 7)[0], values::<T>(1, 8)[0]);
+        let on_device = device.upload(&x).unwrap();
+        let counts = [n / 2, 0, 1, n.saturating_sub(8), n + 5];
+        for count in counts.into_iter().take(if runs_kernels_at_once(device) { 5 } else { 1 }) {
+            let (counts, m) = (device.upload(&[9, count as u32]).unwrap(), count.min(n));
+            let (input, taken) = (on_device.take(counts.view(1..).unwrap()), &x[..m]);
+            let name = format!("{name}: {m} of {n}, {} bytes", size_of::<T>());
+            let want = scanned(taken.iter().copied(), &op, None);
+            assert!(device.scan(input, &op).unwrap().to_vec().unwrap() == want, "{name}, inclusive");
+            let mut out = device.filled(n + 2, guard).unwrap();
+            device.scan_into(input, &op, out.view_mut(1..n + 1).unwrap()).unwrap();
+            let rest = vec![guard; n + 1 - m];
+            assert!(out.to_vec().unwrap() == [&[guard], &want[..], &rest].concat(), "{name}, into a view");
+            // One more result.
+            device.scan_into(input, op.exclusive().starting(start), out.view_mut(..n + 1).unwrap()).unwrap();
+            let want = scanned(taken.iter().copied().chain([op.identity]), &op, Some(start));
+            assert!(out.to_vec().unwrap()[..=m] == want, "{name}, with the total");
+            device.scan_into(input, op.reversed(), out.view_mut(..n).unwrap()).unwrap();
+            let want = reversed(scanned(taken.iter().rev().copied(), &op, None));
+            assert!(out.to_vec().unwrap()[..m] == want, "{name}, reversed");
+        }
+    }
+}
+
+#[test]
+fn scans_of_structs_read_a_count() {
+    for (name, device) in with_geometries() {
+        for_each_struct!(counted_scans_equal_those_of_the_shorter_array(&name, &device));
+    }
+}
+
+#[test]
+fn structs_are_components_of_a_transform() {
+    for (name, device) in with_geometries() {
+        for n in sizes(&device, 16) {
+            let (x, name) = (particles(n), format!("{name}: {n}"));
+            let on_device = device.upload(&[particles(1), x.clone()].concat()).unwrap();
+            let input = on_device.view(1..).unwrap();
+            let moment = map!(|p: Particle| Moment { weight: p.place[0], place: p.place });
+            let charge = map!(|p: Particle| p.charge);
+            let moments: Vec<_> = x.iter().map(|p| Moment { weight: p.place[0], place: p.place }).collect();
+            let charges: Vec<i32> = x.iter().map(|p| p.charge).collect();
+            let (found, numbers, copies) =
+                device.transform(zip((input.map(&moment), input.map(&charge), input))).unwrap();
+            assert!(found.to_vec().unwrap() == moments, "{name}, structs");
+            assert!(numbers.to_vec().unwrap() == charges, "{name}, numbers");
+            assert!(copies.to_vec().unwrap() == x, "{name}, copies");
+            // A struct without `SharedType`, and outputs between other elements.
+            let bytes = values::<[u8; 3]>(n, 4);
+            let (mut out, mut to) = (device.filled(n + 2, 7u8).unwrap(), vec![[9u8; 3]; n]);
+            let source = bytes.reversed().zip(input.map(map!(|p: Particle| p.kind)).cast::<u8>());
+            device.transform_into(source, (&mut to, out.view_mut(1..n + 1).unwrap())).unwrap();
+            assert!(to == reversed(bytes), "{name}, bytes");
+            let kinds = x.iter().map(|p| p.kind as u8);
+            assert!(out.to_vec().unwrap() == [7].into_iter().chain(kinds).chain([7]).collect::<Vec<_>>(), "{name}");
+        }
     }
 }

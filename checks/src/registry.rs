@@ -144,6 +144,7 @@ pub const A_FORM_OF_EACH_KERNEL: &[&str] = &[
     "iota",
     "map of memory",
     "components of gathered",
+    "components with structs",
 ];
 
 /// All ladders.

@@ -415,5 +415,12 @@ fn device_type(input: &DeriveInput) -> Result<Tokens> {
         impl ::oclprim::source::Computed for #name {}
         impl ::oclprim::source::Returned for #name {}
         impl ::oclprim::op::Combinable for #name {}
+        impl ::oclprim::op::Tested for #name {
+            type Argument = Self;
+
+            fn argument(self) -> Self {
+                self
+            }
+        }
     })
 }

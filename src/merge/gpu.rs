@@ -2,9 +2,10 @@
 
 use crate::{
     ElementType, Error, ErrorKind, Result, Scratch,
+    counted::{self, ClCount, Count},
     op::Code,
     runtime::{
-        AnyInput, AnyOutput, ClInput, DeviceClass, ProgramSpec, on_device,
+        AnyInput, AnyOutput, ClInput, DeviceClass, ProgramSpec, apart,
         opencl::{ClDevice, ClMem, Launch},
     },
     tuning::{self, Primitive, Tuned},
@@ -147,10 +148,22 @@ impl<'a> Place<'a> {
     }
 }
 
+/// The program of a merge of ranges whose lengths may be counts in memory, of these types.
+pub fn with_lengths(program: ProgramSpec, counts: [Option<ElementType>; 2]) -> ProgramSpec {
+    let counts = ["LENGTH_A", "LENGTH_B"].into_iter().zip(counts);
+    counts.fold(program, |program, (name, count)| match count {
+        Some(count) => program.define(name, count.storage()),
+        None => program,
+    })
+}
+
+/// A range and its length, which is at most the number if there is a count.
+pub(crate) type Length<'a> = (Place<'a>, usize, Option<&'a ClCount>);
+
 /// A pass over all tiles. Merges `a` and `b`, or, if `shift` is not 0, pairs of sorted ranges of `a`.
-pub struct Pass<'a> {
-    pub a: (Place<'a>, usize),
-    pub b: (Place<'a>, usize),
+pub(crate) struct Pass<'a> {
+    pub a: Length<'a>,
+    pub b: Length<'a>,
     pub shift: u32,
     pub to: Place<'a>,
     /// Values of `a`, values of `b`, and their output.
@@ -160,11 +173,14 @@ pub struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    pub fn run(&self, device: &ClDevice, plan: &Plan) -> Result<()> {
+    pub(crate) fn run(&self, device: &ClDevice, plan: &Plan) -> Result<()> {
         device.build_ahead(&plan.program, &["merge_tiles", "merge_splits"])?;
+        let range = |launch, (place, most, count): Length<'_>| {
+            let launch = place.add(launch).offset(most as u64, plan.wide);
+            count.into_iter().fold(launch, |launch, count| Place::of(count.place()).add(launch))
+        };
         let ranges = |kernel| -> Result<_> {
-            let launch = self.a.0.add(device.launch(&plan.program, kernel)?).offset(self.a.1 as u64, plan.wide);
-            let launch = self.b.0.add(launch).offset(self.b.1 as u64, plan.wide).scalar(self.shift);
+            let launch = range(range(device.launch(&plan.program, kernel)?, self.a), self.b).scalar(self.shift);
             Ok(self.splits.add(launch.scalar(plan.tiles as u32)))
         };
         ranges("merge_splits")?.run(plan.item_groups(), plan.local())?;
@@ -174,37 +190,37 @@ impl Pass<'_> {
     }
 }
 
-/// Merges two ranges.
+/// Merges two ranges. `inputs` has both; with values, those of both follow, and `outputs` has an output for them, too. A
+/// range may have as many elements as a count says.
 pub(crate) fn merge(
     device: &ClDevice,
     form: &Form,
-    ranges: [AnyInput<'_>; 2],
-    to: AnyOutput<'_>,
+    (inputs, counts): (&[AnyInput<'_>], [Option<Count<'_>>; 2]),
+    outputs: Vec<AnyOutput<'_>>,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    on_device(device, ranges, [(to, false)], |ranges, [to]| run(device, form, ranges, to, None, scratch))
-}
-
-/// Merges two ranges of keys, and their values, which follow them in `inputs` and `outputs`.
-pub(crate) fn merge_pairs(
-    device: &ClDevice,
-    form: &Form,
-    inputs: [AnyInput<'_>; 4],
-    outputs: [AnyOutput<'_>; 2],
-    scratch: &mut Scratch,
-) -> Result<()> {
-    on_device(device, inputs, outputs.map(|output| (output, false)), |[a, b, values_a, values_b], [to, values]| {
-        run(device, form, [a, b], to, Some([values_a, values_b, values]), scratch)
-    })
+    let keep = counts.iter().any(Option::is_some);
+    let inputs = inputs.iter().map(|input| input.cl(device)).collect::<Result<Vec<_>>>()?;
+    let outputs = outputs.into_iter().map(|output| output.cl(device, keep)).collect::<Result<Vec<_>>>()?;
+    let outs: Vec<_> = outputs.iter().collect();
+    let [first, second] = counts;
+    let counts = [counted::on_device(device, first, &outs)?, counted::on_device(device, second, &outs)?];
+    apart(&inputs.iter().collect::<Vec<_>>(), &outs)?;
+    let values = match (&inputs[2..], &outs[1..]) {
+        ([a, b], [to]) => Some([Place::of(a), Place::of(b), Place::of(to)]),
+        _ => None,
+    };
+    run(device, form, ([&inputs[0], &inputs[1]], &counts), outs[0], values, scratch)?;
+    outputs.into_iter().try_for_each(|output| output.finish(device))
 }
 
 /// Merges two ranges, and their values.
 fn run(
     device: &ClDevice,
     form: &Form,
-    [a, b]: [&ClInput; 2],
+    ([a, b], counts): ([&ClInput; 2], &[Option<ClCount>; 2]),
     to: &ClInput,
-    values: Option<[&ClInput; 3]>,
+    values: Option<[Place<'_>; 3]>,
     scratch: &mut Scratch,
 ) -> Result<()> {
     let n = a.len() + b.len();
@@ -212,13 +228,16 @@ fn run(
         return Ok(());
     }
     let plan = plan(n, form, &*device.capabilities_for(Primitive::Merge, form.size, n)?, device.wide(n))?;
+    let [count_a, count_b] = counts.each_ref().map(Option::as_ref);
+    let types = [count_a, count_b].map(|count| count.map(ClCount::element));
+    let plan = Plan { program: with_lengths(plan.program, types), ..plan };
     let mem = scratch.cl(device, plan.room * plan.offset_bytes())?;
     let pass = Pass {
-        a: (Place::of(a), a.len()),
-        b: (Place::of(b), b.len()),
+        a: (Place::of(a), a.len(), count_a),
+        b: (Place::of(b), b.len(), count_b),
         shift: 0,
         to: Place::of(to),
-        values: values.map(|values| values.map(Place::of)),
+        values,
         splits: Place { mem, offset: 0 },
     };
     pass.run(device, &plan)

@@ -29,9 +29,10 @@ use bytemuck::Pod;
 
 use crate::{
     Buffer, Device, Error, Input, Output, Result, Scratch, Source,
+    counted::Count,
     op::Compare,
     runtime::Backend,
-    source::{Held, PairOutput, With},
+    source::{Held, PairOutput, Sequence, With},
 };
 
 /// Returns an error if values are zero-sized, or if the numbers of keys and values differ.
@@ -53,12 +54,19 @@ pub fn form<T: Pod>(order: &impl Compare<T>, value_bytes: usize) -> Result<gpu::
     Ok(gpu::Form { order: order.source()?, size: size_of::<T>(), value_bytes })
 }
 
-/// Keys and values of a sorted range.
-type Range<'a, K, V> = (Input<'a, K>, Input<'a, V>);
+/// Keys and values of a sorted range, and the count that a device reads, if it is the number of both.
+#[doc(hidden)]
+pub type Range<'a, K, V> = (Input<'a, K>, Input<'a, V>, Option<Count<'a>>);
 /// A [`Range`], or memory of its own.
-type HeldRange<'a, K, V> = (Held<'a, K>, Held<'a, V>);
+#[doc(hidden)]
+pub type HeldRange<'a, K, V> = (Held<'a, K>, Held<'a, V>, Option<Count<'a>>);
 
-/// A sorted range that [`Device::merge`] merges with another: a [`Source`], also [with values](Source::with).
+fn range<'a, K: Pod, V: Pod>((keys, values, count): &'a HeldRange<'_, K, V>) -> Range<'a, K, V> {
+    (keys.input(), values.input(), *count)
+}
+
+/// A sorted range that [`Device::merge`] merges with another: a [`Source`], or its first elements [by a
+/// count](Source::take), also [with values](Source::with).
 ///
 /// The crate alone implements this trait.
 ///
@@ -74,8 +82,7 @@ type HeldRange<'a, K, V> = (Held<'a, K>, Held<'a, V>);
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a range that can be merged",
     label = "expected a source, or one with values: `keys.with(&values)`",
-    note = "a `Vec`, an array or a `Buffer` is passed by reference",
-    note = "for `x.take(&count)`, read the count, which waits, and take that number: the call does not read it on the device"
+    note = "a `Vec`, an array or a `Buffer` is passed by reference"
 )]
 pub trait Mergeable: Sized {
     /// The type of a key.
@@ -87,75 +94,122 @@ pub trait Mergeable: Sized {
     /// The outputs of keys, also with values.
     type Out<'o>;
 
+    /// The number of keys of the whole range, an upper bound of the count.
+    #[doc(hidden)]
+    fn capacity(&self) -> Result<usize>;
+
+    /// The number of keys. With a count on an OpenCL device, this waits for it.
+    #[doc(hidden)]
+    fn length_on(&self, device: &Device) -> Result<usize>;
+
     /// The keys and the values in memory.
     #[doc(hidden)]
     fn held<'a>(&'a self, device: &Device) -> Result<HeldRange<'a, Self::Key, Self::Value>>;
 
+    /// The first `n` results of `merge`, which fills at most `most`.
     #[doc(hidden)]
-    fn merged(device: &Device, n: usize, merge: impl FnOnce(Self::Out<'_>) -> Result<()>) -> Result<Self::Merged>;
+    fn merged(
+        device: &Device,
+        most: usize,
+        n: usize,
+        merge: impl FnOnce(Self::Out<'_>) -> Result<()>,
+    ) -> Result<Self::Merged>;
 
     #[doc(hidden)]
     fn merge_into<C: Compare<Self::Key>>(
         device: &Device,
         ranges: [Range<'_, Self::Key, Self::Value>; 2],
+        most: usize,
         order: &C,
         output: Self::Out<'_>,
     ) -> Result<()>;
 }
 
-impl<S: Source<Item: Pod>> Mergeable for S {
+impl<S: Sequence<Item: Pod>> Mergeable for S {
     type Key = S::Item;
     type Value = ();
     type Merged = Buffer<S::Item>;
     type Out<'o> = Output<'o, S::Item>;
 
+    fn capacity(&self) -> Result<usize> {
+        Sequence::most(self)
+    }
+
+    fn length_on(&self, device: &Device) -> Result<usize> {
+        Sequence::len_on(self, device)
+    }
+
     fn held<'a>(&'a self, device: &Device) -> Result<HeldRange<'a, S::Item, ()>> {
-        Ok((Source::held(self, device)?, Held::There(Input::Host(&[]))))
+        let (keys, count) = self.held_on(device)?;
+        Ok((keys, Held::There(Input::Host(&[])), count))
     }
 
     fn merged(
         device: &Device,
+        most: usize,
         n: usize,
         merge: impl FnOnce(Output<'_, S::Item>) -> Result<()>,
     ) -> Result<Self::Merged> {
-        let mut output = device.uninit(n)?;
+        let mut output = device.uninit(most)?;
         merge(Output::from(&mut output))?;
+        output.truncate(n);
         Ok(output)
     }
 
     fn merge_into<C: Compare<S::Item>>(
         device: &Device,
-        [a, b]: [Range<'_, S::Item, ()>; 2],
+        ranges: [Range<'_, S::Item, ()>; 2],
+        most: usize,
         order: &C,
         output: Output<'_, S::Item>,
     ) -> Result<()> {
-        device.merge_one(a.0, b.0, output, order, &mut Scratch::new())
+        output.expect_len(most, "a merge")?;
+        device.merge_one(ranges, output, order, &mut Scratch::new())
     }
 }
 
-impl<S: Source<Item: Pod>, V: Source<Item: Pod>> Mergeable for With<S, V> {
+impl<S: Sequence<Item: Pod>, V: Source<Item: Pod>> Mergeable for With<S, V> {
     type Key = S::Item;
     type Value = V::Item;
     type Merged = (Buffer<S::Item>, Buffer<V::Item>);
     type Out<'o> = PairOutput<'o, S::Item, V::Item>;
 
-    fn held<'a>(&'a self, device: &Device) -> Result<HeldRange<'a, S::Item, V::Item>> {
-        Ok((self.keys.held(device)?, self.values.held(device)?))
+    fn capacity(&self) -> Result<usize> {
+        Sequence::most(&self.keys)
     }
 
-    fn merged(device: &Device, n: usize, merge: impl FnOnce(Self::Out<'_>) -> Result<()>) -> Result<Self::Merged> {
-        let (mut keys, mut values) = (device.uninit(n)?, device.uninit(n)?);
+    fn length_on(&self, device: &Device) -> Result<usize> {
+        Sequence::len_on(&self.keys, device)
+    }
+
+    fn held<'a>(&'a self, device: &Device) -> Result<HeldRange<'a, S::Item, V::Item>> {
+        let (keys, count) = self.keys.held_on(device)?;
+        Ok((keys, self.keys.values_on(&self.values, device)?, count))
+    }
+
+    fn merged(
+        device: &Device,
+        most: usize,
+        n: usize,
+        merge: impl FnOnce(Self::Out<'_>) -> Result<()>,
+    ) -> Result<Self::Merged> {
+        let (mut keys, mut values) = (device.uninit(most)?, device.uninit(most)?);
         merge((&mut keys, &mut values).into())?;
+        keys.truncate(n);
+        values.truncate(n);
         Ok((keys, values))
     }
 
     fn merge_into<C: Compare<S::Item>>(
         device: &Device,
-        [a, b]: [Range<'_, S::Item, V::Item>; 2],
+        ranges: [Range<'_, S::Item, V::Item>; 2],
+        most: usize,
         order: &C,
         to: Self::Out<'_>,
     ) -> Result<()> {
-        device.merge_pairs(a, b, (to.keys, to.values), order, &mut Scratch::new())
+        to.keys.expect_len(most, "a merge of keys")?;
+        to.values.expect_len(most, "a merge of values")?;
+        device.merge_pairs(ranges, (to.keys, to.values), order, &mut Scratch::new())
     }
 }
 
@@ -164,7 +218,8 @@ impl<S: Source<Item: Pod>, V: Source<Item: Pod>> Mergeable for With<S, V> {
 /// These methods merge two sorted ranges, also with values. Module: [`merge`](crate::merge).
 impl Device {
     /// Merge of two sorted ranges: all elements of `a` and `b`, sorted. For keys [with values](Source::with), returns
-    /// the sorted keys, and the values in the order of their keys.
+    /// the sorted keys, and the values in the order of their keys. Each range may have as many elements as a [count on the
+    /// device](Source::take) says; the call then waits for the count.
     ///
     /// # Errors
     ///
@@ -192,14 +247,16 @@ impl Device {
         b: B,
         order: C,
     ) -> Result<A::Merged> {
+        let (n, most) = (a.length_on(self)? + b.length_on(self)?, a.capacity()? + b.capacity()?);
         let (a, b) = (a.held(self)?, b.held(self)?);
-        let ranges = [(a.0.input(), a.1.input()), (b.0.input(), b.1.input())];
-        let n = ranges[0].0.len() + ranges[1].0.len();
-        A::merged(self, n, |output| A::merge_into(self, ranges, &order, output))
+        A::merged(self, most, n, |output| A::merge_into(self, [range(&a), range(&b)], most, &order, output))
     }
 
     /// [`Device::merge`] into a slice, buffer or view of `a.len() + b.len()` elements. For keys with values, the output
     /// is a pair of these.
+    ///
+    /// For the first elements [by a count](Source::take), an output has room for both whole sources. Its elements after
+    /// the merged ones do not change.
     ///
     /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered).
     ///
@@ -224,30 +281,29 @@ impl Device {
         order: C,
         output: impl Into<A::Out<'o>>,
     ) -> Result<()> {
+        let most = a.capacity()? + b.capacity()?;
         let (a, b) = (a.held(self)?, b.held(self)?);
-        let ranges = [(a.0.input(), a.1.input()), (b.0.input(), b.1.input())];
-        A::merge_into(self, ranges, &order, output.into())
+        A::merge_into(self, [range(&a), range(&b)], most, &order, output.into())
     }
 
-    /// Body of [`Device::merge_into`], compiled once per type and order.
+    /// Body of [`Device::merge_into`], compiled once per type and order. The output has room for both ranges.
     #[inline(never)]
     fn merge_one<T: Pod + Send + Sync, C: Compare<T>>(
         &self,
-        a: Input<'_, T>,
-        b: Input<'_, T>,
+        [a, b]: [Range<'_, T, ()>; 2],
         output: Output<'_, T>,
         order: &C,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        output.expect_len(a.len() + b.len(), "a merge")?;
+        let output = output.part(0, a.0.len() + b.0.len());
         match self.backend() {
             Backend::Cpu => {
                 let (less, to) = (order.function()?, output.host()?);
-                cpu::merge::<T, ()>((a.host()?, &[]), (b.host()?, &[]), (to, &mut []), &less)?;
+                cpu::merge::<T, ()>((a.0.host()?, &[]), (b.0.host()?, &[]), (to, &mut []), &less)?;
             }
             Backend::OpenCl(device) => {
-                let form = form(order, 0)?;
-                gpu::merge(device, &form, [a.any(), b.any()], output.any(), scratch)?;
+                let inputs: &[_] = &[a.0.any(), b.0.any()];
+                gpu::merge(device, &form(order, 0)?, (inputs, [a.2, b.2]), vec![output.any()], scratch)?;
             }
         }
         Ok(())
@@ -257,18 +313,16 @@ impl Device {
     #[inline(never)]
     fn merge_pairs<K: Pod + Send + Sync, V: Pod + Send + Sync, C: Compare<K>>(
         &self,
-        a: (Input<'_, K>, Input<'_, V>),
-        b: (Input<'_, K>, Input<'_, V>),
+        [a, b]: [Range<'_, K, V>; 2],
         (keys, values): (Output<'_, K>, Output<'_, V>),
         order: &C,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let n = a.0.len() + b.0.len();
         for range in [&a, &b] {
             check_values(range.0.len(), range.1.len(), size_of::<V>(), "merging")?;
         }
-        keys.expect_len(n, "a merge of keys")?;
-        values.expect_len(n, "a merge of values")?;
+        let n = a.0.len() + b.0.len();
+        let (keys, values) = (keys.part(0, n), values.part(0, n));
         match self.backend() {
             Backend::Cpu => {
                 let (a, b) = ((a.0.host()?, a.1.host()?), (b.0.host()?, b.1.host()?));
@@ -276,9 +330,9 @@ impl Device {
                 Ok(())
             }
             Backend::OpenCl(device) => {
-                let form = form(order, size_of::<V>())?;
-                let inputs = [a.0.any(), b.0.any(), a.1.any(), b.1.any()];
-                gpu::merge_pairs(device, &form, inputs, [keys.any(), values.any()], scratch)
+                let inputs: &[_] = &[a.0.any(), b.0.any(), a.1.any(), b.1.any()];
+                let outputs = vec![keys.any(), values.any()];
+                gpu::merge(device, &form(order, size_of::<V>())?, (inputs, [a.2, b.2]), outputs, scratch)
             }
         }
     }

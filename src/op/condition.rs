@@ -16,7 +16,9 @@ use crate::{Element, ElementType, element};
 /// Captured values are arguments of the kernels. So another value needs no new build, and captured values cost
 /// no further pass. Values of `f64` need a device with fp64.
 ///
-/// The argument of a function has the type in which `T` is computed: `f32` for `f16` and `bf16`, else `T` itself.
+/// The argument of a function has the type in which `T` is computed: `f32` for `f16` and `bf16`, else `T` itself. `T`
+/// may be a [struct](Tested). Devices then write a byte for each struct, and a selection or partition moves the structs by
+/// these.
 ///
 /// ```
 /// use oclprim::{Device, op::{EqualTo, Map, NonZero, Unordered, UnstableTail}};
@@ -50,7 +52,7 @@ use crate::{Element, ElementType, element};
             `map!(move |x: f32| x > t, t: f32)`",
     note = "a function of `f16` or `bf16` takes and compares `f32`"
 )]
-pub trait Condition<T: Element>: Sync + Sealed {
+pub trait Condition<T: Tested>: Sync + Sealed {
     /// The primitives that take the condition: [`Everywhere`], [`InSelections`] or [`InPartitions`].
     type Use;
     /// The lengths of all parts of a partition but the last: `usize` or `[usize; 2]`.
@@ -58,21 +60,21 @@ pub trait Condition<T: Element>: Sync + Sealed {
 
     /// The condition, or the first one.
     #[doc(hidden)]
-    fn first(&self) -> CapturingMap<impl Fn(T::Acc) -> bool + Sync>;
+    fn first(&self) -> CapturingMap<impl Fn(T::Argument) -> bool + Sync>;
+
+    /// The second condition, if there are two.
+    #[doc(hidden)]
+    fn second(&self) -> Option<CapturingMap<impl Fn(T::Argument) -> bool + Sync>> {
+        None::<CapturingMap<fn(T::Argument) -> bool>>
+    }
 
     /// The part of an element. Part 0 has the elements that meet the condition.
     #[doc(hidden)]
     fn part(&self, x: T) -> usize;
 
-    /// The conditions in OpenCL C.
-    #[doc(hidden)]
-    fn predicates(&self) -> Predicates {
-        Predicates::of(T::Acc::TYPE, &[untyped(self)])
-    }
-
     /// The condition, if it is built in.
     #[doc(hidden)]
-    fn known(&self) -> Option<Known<T>> {
+    fn known(&self) -> Option<Known> {
         None
     }
 
@@ -81,19 +83,61 @@ pub trait Condition<T: Element>: Sync + Sealed {
     const LOOSE: bool = false;
 }
 
+/// The type of the elements that a [`Condition`] tests: an [`Element`], or a struct with
+/// [`SharedType`](trait@crate::SharedType). `#[derive(SharedType)]` implements the trait.
+///
+/// ```
+/// use oclprim::{Device, op::{Map, NonZero, Tested}, reduce::count::Countable};
+///
+/// fn positive<I: Countable<Item: Tested<Argument = f32>>>(input: I) -> oclprim::Result<I::Of<u64>> {
+///     Device::best()?.count(input, Map::new(|x: f32| x > 0.0, "x > 0"))
+/// }
+/// assert_eq!(positive(&[0.5f32, -1.0])?, 1);
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a condition does not test `{Self}`",
+    label = "expected `i8`..`i64`, `u8`..`u64`, `f16`, `bf16`, `f32`, `f64`, or a struct with `#[derive(SharedType)]`",
+    note = "use `u8` (0 and 1) for `bool`, `u64` for `usize`, and `i64` for `isize`"
+)]
+pub trait Tested: Copy + Send + Sync + 'static {
+    /// The argument of a user's function: the type in which an element is computed, or the struct.
+    type Argument: Copy + Send + Sync + 'static;
+
+    /// The element's type; `None` for a struct.
+    #[doc(hidden)]
+    const ELEMENT: Option<ElementType> = None;
+
+    #[doc(hidden)]
+    fn argument(self) -> Self::Argument;
+}
+
+impl<T: Element> Tested for T {
+    type Argument = T::Acc;
+    const ELEMENT: Option<ElementType> = Some(T::TYPE);
+
+    #[inline]
+    fn argument(self) -> T::Acc {
+        self.widen()
+    }
+}
+
 /// A condition that is built in.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Known<T> {
+pub enum Known {
     NonZero,
-    EqualTo(T),
+    Zero,
+    /// Equality with NaN.
+    Never,
+    /// Equality with the element that has these bits, which is neither 0 nor NaN.
+    EqualTo(u64),
 }
 
 /// A condition in OpenCL C, with the types and bytes of the values that it captures.
 type Untyped = (MapText, Vec<(ElementType, [u8; 8])>);
 
-fn untyped<T: Element>(condition: &(impl Condition<T> + ?Sized)) -> Untyped {
-    let CapturingMap { map, captured } = condition.first();
+fn untyped<F>(CapturingMap { map, captured }: CapturingMap<F>) -> Untyped {
     (map.text, captured)
 }
 
@@ -108,7 +152,12 @@ pub struct Predicates {
 
 impl Predicates {
     /// The functions of one condition or two, whose argument has the type `from`.
-    fn of(from: ElementType, conditions: &[Untyped]) -> Self {
+    pub(crate) fn of<T: Tested>(from: ElementType, what: &impl Condition<T>) -> Self {
+        let both = [Some(untyped(what.first())), what.second().map(untyped)];
+        Self::joined(from, &both.into_iter().flatten().collect::<Vec<_>>())
+    }
+
+    fn joined(from: ElementType, conditions: &[Untyped]) -> Self {
         let mut all = Self::default();
         for (kind, (text, captured)) in conditions.iter().enumerate() {
             all.functions += &text.of_kind(kind, from, captured.iter().map(|(element, _)| *element));
@@ -285,43 +334,43 @@ pub struct UnstableTail<C>(
 
 impl<F> Sealed for Map<F> {}
 
-impl<T: Element, F: Fn(T::Acc) -> bool + Sync> Condition<T> for Map<F> {
+impl<T: Tested, F: Fn(T::Argument) -> bool + Sync> Condition<T> for Map<F> {
     type Use = Everywhere;
     type Counts = usize;
 
-    fn first(&self) -> CapturingMap<impl Fn(T::Acc) -> bool + Sync> {
+    fn first(&self) -> CapturingMap<impl Fn(T::Argument) -> bool + Sync> {
         CapturingMap::of_none(Map { function: &self.function, text: self.text.clone() })
     }
 
     #[inline]
     fn part(&self, x: T) -> usize {
-        usize::from(!(self.function)(x.widen()))
+        usize::from(!(self.function)(x.argument()))
     }
 }
 
 impl<F> Sealed for CapturingMap<F> {}
 
-impl<T: Element, F: Fn(T::Acc) -> bool + Sync> Condition<T> for CapturingMap<F> {
+impl<T: Tested, F: Fn(T::Argument) -> bool + Sync> Condition<T> for CapturingMap<F> {
     type Use = Everywhere;
     type Counts = usize;
 
-    fn first(&self) -> CapturingMap<impl Fn(T::Acc) -> bool + Sync> {
+    fn first(&self) -> CapturingMap<impl Fn(T::Argument) -> bool + Sync> {
         let Map { function, text } = &self.map;
         CapturingMap { map: Map { function, text: text.clone() }, captured: self.captured.clone() }
     }
 
     #[inline]
     fn part(&self, x: T) -> usize {
-        usize::from(!(self.map.function)(x.widen()))
+        usize::from(!(self.map.function)(x.argument()))
     }
 }
 
-impl<T: Element, C: Condition<T>> Condition<T> for &C {
+impl<T: Tested, C: Condition<T>> Condition<T> for &C {
     type Use = C::Use;
     type Counts = C::Counts;
     const LOOSE: bool = C::LOOSE;
 
-    fn first(&self) -> CapturingMap<impl Fn(T::Acc) -> bool + Sync> {
+    fn first(&self) -> CapturingMap<impl Fn(T::Argument) -> bool + Sync> {
         (**self).first()
     }
 
@@ -330,11 +379,11 @@ impl<T: Element, C: Condition<T>> Condition<T> for &C {
         (**self).part(x)
     }
 
-    fn predicates(&self) -> Predicates {
-        (**self).predicates()
+    fn second(&self) -> Option<CapturingMap<impl Fn(T::Argument) -> bool + Sync>> {
+        (**self).second()
     }
 
-    fn known(&self) -> Option<Known<T>> {
+    fn known(&self) -> Option<Known> {
         (**self).known()
     }
 }
@@ -353,7 +402,7 @@ impl<T: Element> Condition<T> for NonZero {
         usize::from(x == T::ZERO)
     }
 
-    fn known(&self) -> Option<Known<T>> {
+    fn known(&self) -> Option<Known> {
         Some(Known::NonZero)
     }
 }
@@ -373,8 +422,12 @@ impl<T: Element> Condition<T> for EqualTo<T> {
         usize::from(x != self.0)
     }
 
-    fn known(&self) -> Option<Known<T>> {
-        Some(Known::EqualTo(self.0))
+    fn known(&self) -> Option<Known> {
+        Some(match self.0 {
+            value if value.is_nan() => Known::Never,
+            value if value == T::ZERO => Known::Zero,
+            value => Known::EqualTo(element::bits(value)),
+        })
     }
 }
 
@@ -417,12 +470,12 @@ fn literal<T: Element>(value: T) -> String {
 macro_rules! loose {
     ($($name:ident in $place:ident),*) => { $(
         impl<C> Sealed for $name<C> {}
-        impl<T: Element, C: Condition<T, Use = Everywhere>> Condition<T> for $name<C> {
+        impl<T: Tested, C: Condition<T, Use = Everywhere>> Condition<T> for $name<C> {
             type Use = $place;
             type Counts = usize;
             const LOOSE: bool = true;
 
-            fn first(&self) -> CapturingMap<impl Fn(T::Acc) -> bool + Sync> {
+            fn first(&self) -> CapturingMap<impl Fn(T::Argument) -> bool + Sync> {
                 self.0.first()
             }
 
@@ -438,12 +491,16 @@ loose!(Unordered in InSelections, UnstableTail in InPartitions);
 
 impl<C, D> Sealed for (C, D) {}
 /// Three parts: the elements that meet the first condition, then the others that meet the second one, then the rest.
-impl<T: Element, C: Condition<T, Use = Everywhere>, D: Condition<T, Use = Everywhere>> Condition<T> for (C, D) {
+impl<T: Tested, C: Condition<T, Use = Everywhere>, D: Condition<T, Use = Everywhere>> Condition<T> for (C, D) {
     type Use = InPartitions;
     type Counts = [usize; 2];
 
-    fn first(&self) -> CapturingMap<impl Fn(T::Acc) -> bool + Sync> {
+    fn first(&self) -> CapturingMap<impl Fn(T::Argument) -> bool + Sync> {
         self.0.first()
+    }
+
+    fn second(&self) -> Option<CapturingMap<impl Fn(T::Argument) -> bool + Sync>> {
+        Some(self.1.first())
     }
 
     /// Both conditions are evaluated, as on devices. A branch on the first one would be mispredicted, and would keep the
@@ -453,9 +510,5 @@ impl<T: Element, C: Condition<T, Use = Everywhere>, D: Condition<T, Use = Everyw
     fn part(&self, x: T) -> usize {
         let (others, rest) = (self.0.part(x), self.1.part(x));
         others + (others & rest)
-    }
-
-    fn predicates(&self) -> Predicates {
-        Predicates::of(T::Acc::TYPE, &[untyped(&self.0), untyped(&self.1)])
     }
 }

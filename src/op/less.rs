@@ -43,9 +43,63 @@ pub trait Compare<T: Pod>: Sync + Sealed {
     #[doc(hidden)]
     fn function(&self) -> Result<impl Fn(&T, &T) -> bool + Sync>;
 
+    /// Returns the same order, for code that compares an element with many others.
+    #[doc(hidden)]
+    fn ranks(&self) -> Result<impl Ranks<T>>;
+
     /// Returns that function in OpenCL C, as `op_less`, and whether it needs fp64.
     #[doc(hidden)]
     fn source(&self) -> Result<(Code, bool)>;
+}
+
+/// An order by ranks: what is computed once for an element before it is compared with others.
+#[doc(hidden)]
+pub trait Ranks<T>: Sync {
+    type Rank: Copy;
+
+    fn of(&self, x: &T) -> Self::Rank;
+
+    /// Returns whether the first of two elements comes before the second.
+    fn before(&self, a: Self::Rank, b: Self::Rank) -> bool;
+}
+
+/// The ranks of a user's order: the elements themselves.
+struct ByFunction<'f, F>(&'f F);
+
+impl<T: Copy, F: Fn(&T, &T) -> bool + Sync> Ranks<T> for ByFunction<'_, F> {
+    type Rank = T;
+
+    #[inline]
+    fn of(&self, x: &T) -> T {
+        *x
+    }
+
+    #[inline]
+    fn before(&self, a: T, b: T) -> bool {
+        (self.0)(&a, &b)
+    }
+}
+
+/// The ranks of the built-in order.
+struct Numbers {
+    keys: Keys,
+    mask: u64,
+}
+
+impl<T: Element> Ranks<T> for Numbers {
+    type Rank = u64;
+
+    #[inline]
+    fn of(&self, x: &T) -> u64 {
+        let bits = element::bits(*x);
+        // Only numbers of floats need more than `always`.
+        self.mask & if T::TYPE.is_float() { self.keys.ordered(bits) } else { bits ^ self.keys.always as u64 }
+    }
+
+    #[inline]
+    fn before(&self, a: u64, b: u64) -> bool {
+        a < b
+    }
 }
 
 impl<C: Sealed> Sealed for &C {}
@@ -54,6 +108,10 @@ impl<C: Sealed> Sealed for &C {}
 impl<T: Pod, C: Compare<T>> Compare<T> for &C {
     fn function(&self) -> Result<impl Fn(&T, &T) -> bool + Sync> {
         (*self).function()
+    }
+
+    fn ranks(&self) -> Result<impl Ranks<T>> {
+        (*self).ranks()
     }
 
     fn source(&self) -> Result<(Code, bool)> {
@@ -70,10 +128,13 @@ const FLOATS: &str = kernel_text!("lib/floats.cl");
 #[diagnostic::do_not_recommend]
 impl<T: Element> Compare<T> for Order {
     fn function(&self) -> Result<impl Fn(&T, &T) -> bool + Sync> {
+        let ranks = self.ranks()?;
+        Ok(move |a: &T, b: &T| Ranks::<T>::before(&ranks, Ranks::<T>::of(&ranks, a), Ranks::<T>::of(&ranks, b)))
+    }
+
+    fn ranks(&self) -> Result<impl Ranks<T>> {
         let keys = Keys::of(T::TYPE, self)?;
-        let mask = keys.mask() as u64;
-        let number = move |x: &T| keys.ordered(element::bits(*x)) & mask;
-        Ok(move |a: &T, b: &T| number(a) < number(b))
+        Ok(Numbers { mask: keys.mask() as u64, keys })
     }
 
     fn source(&self) -> Result<(Code, bool)> {
@@ -278,6 +339,11 @@ impl<T: Pod, F: Fn(&T, &T) -> bool + Sync> Compare<T> for Less<F> {
             )));
         }
         Ok(&self.less)
+    }
+
+    fn ranks(&self) -> Result<impl Ranks<T>> {
+        let _known = Compare::<T>::function(self)?;
+        Ok(ByFunction(&self.less))
     }
 
     fn source(&self) -> Result<(Code, bool)> {

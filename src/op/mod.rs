@@ -39,7 +39,7 @@ pub use combine::{
 pub use combine::{ByElement, ByType, Core, OfEither, Scan, Visit, in_scan};
 pub use complex::{ComplexOperator, complex_product, complex_sum};
 pub use condition::{
-    Condition, EqualTo, Everywhere, ForPartitions, ForSelections, InPartitions, InSelections, NonZero, OfFlags,
+    Condition, EqualTo, Everywhere, ForPartitions, ForSelections, InPartitions, InSelections, NonZero, OfFlags, Tested,
     Unordered, UnstableTail,
 };
 #[doc(hidden)]
@@ -48,6 +48,8 @@ pub use determinism::Determinism;
 #[doc(hidden)]
 pub use determinism::Exact;
 pub use laws::{laws, laws_by, ordered_laws_by};
+#[doc(hidden)]
+pub use less::Ranks;
 pub use less::{Compare, Less};
 pub use operator::Operator;
 use serde::{Deserialize, Serialize};

@@ -6,7 +6,7 @@ use bytemuck::Pod;
 
 use super::{Scan, cpu};
 use crate::{
-    Element, ElementType, Error, Result, Scratch,
+    Element, ElementType, Result, Scratch,
     counted::{self, ClCount, Count, arriving, length, with_length},
     lookback::{SPINS, TICKET_BYTES, levels},
     op::{Code, Monoid, Op, monoid},
@@ -97,15 +97,11 @@ pub(crate) trait Operation {
         n
     }
 
-    /// The same operation for a count of elements; `None` if it takes no count.
-    fn of_count(&self, _: &ClCount) -> Option<Form> {
-        None
-    }
+    /// The same operation for a count of elements.
+    fn of_count(&self, count: &ClCount) -> Box<dyn Operation>;
 
     /// Returns whether the number of elements is a count in memory.
-    fn counts(&self) -> bool {
-        false
-    }
+    fn counts(&self) -> bool;
 }
 
 impl Operation for Form {
@@ -125,8 +121,8 @@ impl Operation for Form {
         if self.reversed || self.heads.is_some() { n } else { tile(self.element) }
     }
 
-    fn of_count(&self, count: &ClCount) -> Option<Form> {
-        Some(self.counted(count))
+    fn of_count(&self, count: &ClCount) -> Box<dyn Operation> {
+        Box::new(self.counted(count))
     }
 
     fn counts(&self) -> bool {
@@ -366,9 +362,8 @@ pub(crate) fn scan(
     if n == 0 {
         return start.fill(device, out);
     }
-    let takes_none = || Error::unsupported("a scan of segments or structs takes no count");
-    let counted = count.map(|count| operation.of_count(count).ok_or_else(takes_none)).transpose()?;
-    let operation = counted.as_ref().map_or(operation, |form| form);
+    let counted = count.map(|count| operation.of_count(count));
+    let operation = counted.as_deref().unwrap_or(operation);
     let caps = device.capabilities_for(Primitive::Scan, operation.size(), n)?;
     let aligned = |place: &ClInput| ends_or_starts_aligned(operation, place);
     // Offsets are not read in vectors, so one program serves all alignments.

@@ -133,7 +133,7 @@ impl<S: Source<Item: Combinable + Pod>> Scannable for S {
     }
 }
 
-impl<S: Source<Item: Element>> Scannable for Counted<'_, S> {
+impl<S: Source<Item: Combinable + Pod>> Scannable for Counted<'_, S> {
     fn scan<O: Core<S::Item>>(self, device: &Device, op: O, usage: Scan<S::Item>) -> Result<Buffer<S::Item>> {
         self.known(device)?.scan(device, op, usage)
     }
@@ -227,10 +227,7 @@ impl<T: Pod + Send + Sync, F: Fn(T, T) -> T + Sync> ByType<T> for ByUser<'_, T, 
     }
 
     fn structs(self) -> Result<()> {
-        if self.count.is_some() {
-            return Err(Error::unsupported("a scan of structs takes no count"));
-        }
-        self.device.scan_structs(self.op, self.input, None, self.usage, self.output)
+        self.device.scan_structs(self.op, (self.input, self.count), None, self.usage, self.output)
     }
 }
 
@@ -249,7 +246,7 @@ impl Device {
     /// count](Source::take), the call waits for the count.
     ///
     /// The operator is a built-in one or the [user's](crate::op::Operator), which need not be commutative. The user's
-    /// operator may be over [structs](by); such a scan takes no count. With [`Sum.exact()`](Usage::exact), each result
+    /// operator may be over [structs](by). With [`Sum.exact()`](Usage::exact), each result
     /// is the float nearest to the exact sum of the start and the prefix. Only whole inputs have this level.
     ///
     /// # Errors

@@ -1,13 +1,13 @@
 //! Selections on OpenCL devices: the plan, then its launches.
 
 use crate::{
-    Element, ElementType, Result, Scratch,
-    counted::{ClCount, length, with_length},
+    ElementType, Output, Result, Scratch,
+    counted::{ClCount, Count, length, on_device, with_length},
     kept::COUNTERS_AT,
     lookback::{SPINS, TICKET_BYTES, levels},
-    op::{Condition, Predicates},
+    op::{Condition, EqualTo, Predicates, Tested},
     runtime::{
-        Arriving, ClInput, DeviceClass, ProgramSpec, SubGroupBackend,
+        AnyInput, AnyOutput, Arriving, ClInput, DeviceClass, ProgramSpec, SubGroupBackend, apart,
         opencl::{ClDevice, ClMem, Launch},
     },
     tuning::{self, Primitive, Tuned},
@@ -34,9 +34,12 @@ pub enum Marks {
 }
 
 impl Marks {
-    /// The elements that meet a condition, or the parts of two conditions.
-    pub fn by<T: Element>(what: &impl Condition<T>) -> Self {
-        Self::By { element: T::TYPE, predicates: what.predicates() }
+    /// The elements that meet a condition, or the parts of two conditions. For structs, an earlier pass writes flags.
+    pub fn by<T: Tested>(what: &impl Condition<T>) -> Self {
+        match T::ELEMENT {
+            Some(element) => Self::By { element, predicates: Predicates::of(element.accumulator(), what) },
+            None => Self::Flags,
+        }
     }
 
     /// The types and bytes of the values that predicates capture.
@@ -92,9 +95,16 @@ impl Form {
         }
     }
 
-    /// Bytes of what a selection moves: of a value if flags select, else of an element.
+    /// A selection or partition of values of `bytes` bytes. A byte for each value is its flag or, with three lists, the
+    /// number of its list.
+    pub fn of_values(bytes: usize, classes: usize) -> Self {
+        let marks = if classes == 3 { Marks::by::<u8>(&(EqualTo(0), EqualTo(1))) } else { Marks::Flags };
+        Self { classes, moved: false, value: bytes, ..Self::of(marks) }
+    }
+
+    /// Bytes of what a selection moves: of a value if it moves only values, else of an element.
     fn moved_bytes(&self) -> usize {
-        if self.marks == Marks::Flags { self.value.max(1) } else { self.element().size() }
+        if self.value > 0 && !self.moved { self.value } else { self.element().size() }
     }
 
     /// Number of bit masks that encode an element's list.
@@ -313,6 +323,25 @@ impl<'j> Job<'j> {
     pub fn of(input: impl Into<Arriving<'j>>, count: &'j ClInput) -> Self {
         Self { input: input.into(), out: None, values: None, places: None, lengths: None, count, length: None }
     }
+}
+
+/// Writes values to their lists, as [`Form::of_values`] describes them.
+pub(super) fn move_values(
+    device: &ClDevice,
+    form: &Form,
+    [values, lists]: [AnyInput<'_>; 2],
+    length: Option<Count<'_>>,
+    output: AnyOutput<'_>,
+    counts: Output<'_, u64>,
+) -> Result<()> {
+    let (values, lists) = (values.cl(device)?, lists.cl(device)?);
+    let (output, counts) = (output.cl(device, form.classes == 1 || length.is_some())?, counts.cl(device, false)?);
+    apart(&[&values, &lists], &[&output, &counts])?;
+    let length = on_device(device, length, &[&output, &counts])?;
+    let job = Job { values: Some((&values, &output)), length: length.as_ref(), ..Job::of(&lists, &counts) };
+    run(device, form, &job, &mut Scratch::new())?;
+    counts.finish(device)?;
+    output.finish(device)
 }
 
 /// Runs a selection. `form` determines which parts of the job are used.

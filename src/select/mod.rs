@@ -19,6 +19,9 @@
 //!
 //! The other methods allocate memory for all elements, wait for the count, and [truncate](Buffer::truncate).
 //!
+//! For structs, a device first writes a byte for each, from the condition. The selection then reads these bytes and the
+//! selected structs, so it reads the latter twice. The CPU backend reads each struct once.
+//!
 //! Values that a [condition](crate::op::Condition) captures are arguments of the kernels. So another value needs no new
 //! build, and costs no further pass.
 //!
@@ -39,16 +42,14 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 
-#[allow(unused_imports, reason = "for the documentation")]
-use crate::op::NonZero;
-use crate::runtime::apart;
 use crate::{
-    Buffer, Device, Element, ElementType, Error, Input, Offset, Output, Result, Scratch, Source,
+    Buffer, Device, ElementType, Error, Input, Offset, Output, Result, Scratch, Source,
     arguments::expect_beside,
     counted::{Firsts, arriving, expect_room, in_room, on_device},
-    op::{Condition, Everywhere, ForSelections, Known, OfFlags},
-    runtime::{Arriving, Backend},
-    source::{Flagged, Grouped, Sequence, finite},
+    op::{Condition, Everywhere, ForSelections, Known, Map, NonZero, OfFlags},
+    reduce::count::meets,
+    runtime::{Arriving, Backend, apart},
+    source::{Arguments, Flagged, Grouped, Sequence, Testable, finite, transform::written_firsts},
 };
 
 /// Maximum bytes of a value that moves with a flag or a key.
@@ -116,8 +117,8 @@ fn expect_numbers<I: Offset>(n: usize) -> Result<()> {
     note = "segments take neither `Unordered`, `UnstableTail` nor a pair of conditions"
 )]
 pub trait Selectable<C>: Grouped<Item: Pod> {
-    /// The type of the elements that the condition tests: those of a source, or flags.
-    type Tested: Element;
+    /// The type of the elements that the condition tests: those of a source, which may be structs, or flags.
+    type Tested: Testable;
 
     /// A buffer of elements; for segments, also a buffer of the offsets of segments in the first one.
     type Selected;
@@ -150,7 +151,7 @@ pub trait Selectable<C>: Grouped<Item: Pod> {
         C: Condition<Self::Tested>;
 }
 
-impl<S: Sequence<Item: Element>, C> Selectable<C> for S {
+impl<S: Sequence<Item: Testable>, C> Selectable<C> for S {
     type Tested = S::Item;
     type Selected = Buffer<S::Item>;
     type Partitioned<N> = (Buffer<S::Item>, N);
@@ -220,7 +221,7 @@ impl<S: Source<Item: Pod>, F: Source<Item = u8>, C: OfFlags> Selectable<C> for F
         (output, count): (Output<'_, S::Item>, Output<'_, u64>),
     ) -> Result<()> {
         let (values, flags) = (self.source.held(device)?, self.flags.held(device)?);
-        device.move_flagged(values.input(), flags.input(), output, count, 1, &mut Scratch::new())
+        device.move_flagged(values.input(), flags.input(), output, count, 1)
     }
 
     fn partition_into(
@@ -231,7 +232,7 @@ impl<S: Source<Item: Pod>, F: Source<Item = u8>, C: OfFlags> Selectable<C> for F
     ) -> Result<()> {
         let (values, flags) = (self.source.held(device)?, self.flags.held(device)?);
         output.expect_len(values.input().len(), "a partition")?;
-        device.move_flagged(values.input(), flags.input(), output, counts, 2, &mut Scratch::new())
+        device.move_flagged(values.input(), flags.input(), output, counts, 2)
     }
 }
 
@@ -242,7 +243,8 @@ impl Device {
     /// The elements that meet a condition, in their order.
     ///
     /// The input is a [`Source`], its first elements [by a count](Source::take), [segments](Source::segments) of it, or
-    /// [values with flags](Source::flagged). For segments, the call also returns their offsets among the selected
+    /// [values with flags](Source::flagged). Elements may be [structs](Testable) of up to 64 KiB, and the condition a
+    /// function of the struct. For segments, the call also returns their offsets among the selected
     /// elements; [`segmented`] has the cost. With flags, the condition is [`NonZero`] and tests the flags; values are
     /// plain data of up to 64 KiB. To test a function of the flags, pass `x.flagged(flags.map(f))`. With
     /// [`Unordered`](crate::op::Unordered), the elements come in any order. A [condition](crate::op::Condition) may
@@ -333,7 +335,7 @@ impl Device {
     }
 
     #[inline(never)]
-    fn select_by<T: Element, C: Condition<T>>(
+    fn select_by<T: Testable, C: Condition<T>>(
         &self,
         (input, length): Firsts<'_, T>,
         what: &C,
@@ -341,6 +343,7 @@ impl Device {
         count: Output<'_, u64>,
         scratch: &mut Scratch,
     ) -> Result<()> {
+        expect_values::<T>()?;
         in_room("result", output.len(), count, |count| match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
@@ -348,6 +351,10 @@ impl Device {
                 let [found] = cpu::lists(input.len(), &|part| input[part].iter().map(list), &|x| x, [output.host()?])?;
                 count.host()?[0] = found as u64;
                 Ok(())
+            }
+            Backend::OpenCl(_) if const { T::ELEMENT.is_none() } => {
+                let form = gpu::Form { unordered: C::LOOSE, ..gpu::Form::of_values(size_of::<T>(), 1) };
+                self.move_structs(&form, (input, length), what, output, count)
             }
             Backend::OpenCl(device) => {
                 let (input, host) = arriving(device, input.any(), length)?;
@@ -373,7 +380,6 @@ impl Device {
         output: Output<'_, V>,
         count: Output<'_, u64>,
         lists: usize,
-        scratch: &mut Scratch,
     ) -> Result<()> {
         expect_values::<V>()?;
         expect_beside(values.len(), flags.len(), "values need as many flags")?;
@@ -395,21 +401,39 @@ impl Device {
                 Ok(())
             }
             Backend::OpenCl(device) => {
-                let (values, flags) = (values.cl(device)?, flags.cl(device)?);
-                let (output, count) = (output.cl(device, lists == 1)?, count.cl(device, false)?);
-                apart(&[&values, &flags], &[&output, &count])?;
-                let form = gpu::Form {
-                    classes: lists,
-                    moved: false,
-                    value: size_of::<V>(),
-                    ..gpu::Form::of(gpu::Marks::Flags)
-                };
-                let job = gpu::Job { values: Some((&values, &output)), ..gpu::Job::of(&flags, &count) };
-                gpu::run(device, &form, &job, scratch)?;
-                count.finish(device)?;
-                output.finish(device)
+                let form = gpu::Form::of_values(size_of::<V>(), lists);
+                gpu::move_values(device, &form, [values.any(), flags.any()], None, output.any(), count)
             }
         })
+    }
+
+    /// Writes structs to the lists of a condition, on an OpenCL device.
+    fn move_structs<T: Testable, C: Condition<T>>(
+        &self,
+        form: &gpu::Form,
+        (values, length): Firsts<'_, T>,
+        what: &C,
+        output: Output<'_, T>,
+        counts: Output<'_, u64>,
+    ) -> Result<()> {
+        let Backend::OpenCl(device) = self.backend() else { return Ok(()) };
+        let mut own = None;
+        let values = self.copied_once(values, &mut own)?;
+        let lists = self.lists((values, length), what)?;
+        gpu::move_values(device, form, [values.any(), Input::from(&lists).any()], length, output.any(), counts)
+    }
+
+    /// For each struct whether it meets a condition or, of two conditions, the number of its part. On an OpenCL device.
+    fn lists<T: Testable, C: Condition<T>>(&self, (values, length): Firsts<'_, T>, what: &C) -> Result<Buffer<u8>> {
+        let first = meets::<_, _, u8>(values, what);
+        match what.second() {
+            None => written_firsts(self, &first, length),
+            Some(second) => {
+                let second = Arguments(values).map(second.number::<_, u8>());
+                let list = Map::new(|(a, b): (u8, u8)| if a != 0 { 0u8 } else { 2 - b }, "a != 0 ? 0 : 2 - b");
+                written_firsts(self, &first.zip(second).map(list), length)
+            }
+        }
     }
 
     /// The indices of the elements that meet a condition, in their order: `u32` or `u64`. The condition may capture
@@ -429,7 +453,7 @@ impl Device {
     /// assert_eq!(Device::best()?.select_indices::<_, u64, _>(&flags, NonZero)?.to_vec()?, [1, 3]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn select_indices<T: Element, I: Offset, C: Condition<T, Use = Everywhere>>(
+    pub fn select_indices<T: Testable, I: Offset, C: Condition<T, Use = Everywhere>>(
         &self,
         input: impl Sequence<Item = T>,
         what: C,
@@ -454,7 +478,7 @@ impl Device {
     /// assert_eq!((indices, count), ([0, 2], [2]));
     /// # Ok::<(), oclprim::Error>(())
     /// ```
-    pub fn select_indices_into<'b, 'c, T: Element, I: Offset, C: Condition<T, Use = Everywhere>>(
+    pub fn select_indices_into<'b, 'c, T: Testable, I: Offset, C: Condition<T, Use = Everywhere>>(
         &self,
         input: impl Sequence<Item = T>,
         what: C,
@@ -467,7 +491,7 @@ impl Device {
 
     /// Body of [`Device::select_indices_into`], compiled once for each set of types.
     #[inline(never)]
-    fn indices<T: Element, I: Offset, C: Condition<T>>(
+    fn indices<T: Testable, I: Offset, C: Condition<T>>(
         &self,
         (input, length): Firsts<'_, T>,
         what: &C,
@@ -476,6 +500,10 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         expect_numbers::<I>(input.len())?;
+        if const { T::ELEMENT.is_none() } && !self.is_cpu() {
+            let flags = self.lists((input, length), what)?;
+            return self.indices((Input::from(&flags), length), &NonZero, output, count, scratch);
+        }
         in_room("result", output.len(), count, |count| match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
@@ -489,7 +517,7 @@ impl Device {
                 let (output, count) = (output.cl(device, true)?, count.cl(device, false)?);
                 apart(&[&input], &[&output, &count])?;
                 let length = on_device(device, length, &[&output, &count])?;
-                let flags = T::TYPE == ElementType::U8 && what.known() == Some(Known::NonZero);
+                let flags = T::ELEMENT == Some(ElementType::U8) && what.known() == Some(Known::NonZero);
                 let marks = if flags { gpu::Marks::Flags } else { gpu::Marks::by(what) };
                 let form = gpu::Form { moved: false, places: true, place: size_of::<I>(), ..gpu::Form::of(marks) };
                 let job = gpu::Job::of(Arriving::new(&input, host), &count);

@@ -19,18 +19,20 @@
 //! | scratch | a byte for each element, 16 bytes for each segment, and that of the calls above |
 //! | limits | as in [`select`](crate::select). `unique` of `f64` needs a device with fp64 |
 
+use bytemuck::Pod;
+
 use super::{Selectable, runs::Distinct};
 use crate::{
-    Buffer, Device, Element, ElementType, Input, Offset, Order, Output, Result, Scratch, Source,
+    Buffer, Device, Element, ElementType, Input, Offset, Order, Output, Result, Source,
     element::equal,
     op::{Condition, Everywhere, Map, Sum},
     reduce::count::meets,
     runtime::extents_apart,
     segments::segments,
-    source::{Segments, finite},
+    source::{Plain, Segments, Testable, finite},
 };
 
-impl<S: Source<Item: Element>, O: Source<Item: Offset>> Segments<S, O> {
+impl<S: Source<Item: Pod>, O: Source<Item: Offset>> Segments<S, O> {
     /// Calls `read` with the values and the offsets. Several calls read them, so slices are copied to the device once.
     fn copied_once<R>(
         &self,
@@ -45,7 +47,7 @@ impl<S: Source<Item: Element>, O: Source<Item: Offset>> Segments<S, O> {
 
 impl<S, O, C> Selectable<C> for Segments<S, O>
 where
-    S: Source<Item: Element>,
+    S: Source<Item: Testable>,
     O: Source<Item: Offset>,
     C: Condition<S::Item, Use = Everywhere>,
 {
@@ -129,7 +131,7 @@ impl<S: Source<Item: Element>, O: Source<Item: Offset>> Distinct for Segments<S,
 impl Device {
     /// The flagged elements, and the number of them before each offset.
     #[inline(never)]
-    fn selected_in_segments<T: Element, I: Offset>(
+    fn selected_in_segments<T: Plain, I: Offset>(
         &self,
         values: Input<'_, T>,
         flags: Input<'_, u8>,
@@ -145,7 +147,7 @@ impl Device {
     /// Writes the flagged elements, and the number of them before each offset. Returns the number of all flagged
     /// elements. If `bounds` is on the host, an output that is too short is an error.
     #[inline(never)]
-    fn select_in_segments<T: Element, I: Offset>(
+    fn select_in_segments<T: Plain, I: Offset>(
         &self,
         values: Input<'_, T>,
         flags: Input<'_, u8>,
@@ -158,7 +160,7 @@ impl Device {
         extents_apart(&[values.extent(), offsets.extent()], &[output.extent(), bounds.extent()])?;
         let (room, on_host) = (output.len(), matches!(bounds, Output::Host(_)));
         let mut count = self.temporary(1)?;
-        self.move_flagged(values, flags, output, Output::from(&mut count), 1, &mut Scratch::new())?;
+        self.move_flagged(values, flags, output, Output::from(&mut count), 1)?;
         // The elements before the first offset are a segment, too.
         let mut starts = self.temporary::<I>(offsets.len() + 1)?;
         starts.view_mut(..1)?.fill(I::ZERO)?;

@@ -46,11 +46,7 @@ pub fn plan_several(n: usize, load: &Load, caps: &Tuned, wide: bool) -> Result<P
 
 /// Elements that a work-group writes on GPUs.
 fn per_group(work_group: usize, load: &Load) -> usize {
-    let per_vector = match load.ty() {
-        Type::Element(element) => 16 / element.size(),
-        Type::Struct(_) => 1,
-    };
-    work_group * EACH * per_vector
+    work_group * EACH * load.ty().per_vector()
 }
 
 fn planned(program: ProgramSpec, n: usize, load: &Load, caps: &Tuned, wide: bool) -> Result<Plan> {

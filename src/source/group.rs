@@ -552,6 +552,9 @@ pub trait Viewed: Copy {
 
     /// The lengths of the axes.
     fn shape(&self) -> &[usize];
+
+    /// Elements of the view, as they are read.
+    fn converted(elements: impl Source<Item = Self::From>) -> impl Source<Item = Self::To>;
 }
 
 /// An N-dimensional view of elements, or one whose elements are converted as they are read.
@@ -569,6 +572,10 @@ impl<T: Plain> Viewed for NdView<'_, T> {
 
     fn shape(&self) -> &[usize] {
         NdView::shape(self)
+    }
+
+    fn converted(elements: impl Source<Item = T>) -> impl Source<Item = T> {
+        elements
     }
 }
 
@@ -589,6 +596,10 @@ impl<T: Element, U: Element + From<T>> Viewed for NdCast<'_, T, U> {
 
     fn shape(&self) -> &[usize] {
         self.view.shape()
+    }
+
+    fn converted(elements: impl Source<Item = T>) -> impl Source<Item = U> {
+        elements.cast::<U>()
     }
 }
 
@@ -645,7 +656,7 @@ impl<'a, T: Element> NdTimes<'a, T> {
 
     /// The rounded products, in memory.
     #[inline(never)]
-    pub(crate) fn products(&self, device: &Device) -> Result<AlongOne<'a, T>> {
+    pub(crate) fn written(&self, device: &Device) -> Result<AlongOne<'a, T>> {
         self.check()?;
         let (x, ..) = in_memory(device, self.0, &[])?;
         let (y, ..) = in_memory(device, self.1, &[])?;
@@ -687,7 +698,7 @@ impl<T: Item + Plain, F: Function<T, Output: Plain>> NdMap<'_, T, F> {
     /// The mapped elements in memory, with their layout. A view without gaps is mapped in the order of memory, so an
     /// element that is broadcast is mapped once. Other views are copied first, since `f` may not be defined for
     /// elements in gaps.
-    pub(crate) fn mapped(&self, device: &Device) -> Result<AlongOne<'static, F::Output>> {
+    pub(crate) fn written(&self, device: &Device) -> Result<AlongOne<'static, F::Output>> {
         let (view, layout) = (self.view, self.view.layout());
         if let Some((low, high)) = layout.span().filter(|_| has_no_gaps(layout)) {
             let source = view.input().part(low, high - low + 1).map(&self.function);
@@ -717,6 +728,36 @@ impl<T: Item + Plain, F: Function<T>, A: Axes> Grouped for Along<NdMap<'_, T, F>
     type Of<R: Pod> = Buffer<R>;
     type Out<'o, R: Pod> = Output<'o, R>;
 }
+
+/// Implements a trait for lines of [`NdMap`], whose elements have the given bounds, and of [`NdTimes`]. Each method
+/// writes the elements to memory first.
+macro_rules! lines_of_expressions {
+    ($Trait:ident[$($bound:tt)+] $body:tt) => {
+        $crate::source::group::lines_of_expressions! {
+            @one $Trait [T: $crate::Element] [$crate::source::NdTimes<'_, T>] $body
+        }
+        $crate::source::group::lines_of_expressions! {
+            @one $Trait
+            [T: $crate::source::Item + $crate::source::Plain, F: $crate::source::Function<T, Output: $($bound)+>]
+            [$crate::source::NdMap<'_, T, F>]
+            $body
+        }
+    };
+    (@one $Trait:ident [$($generics:tt)+] [$View:ty] {
+        $(type $Name:ident = $Type:ty;)*
+        $(fn $method:ident $(<$Generic:ident: $of:path>)? ($($name:ident: $Argument:ty),*) -> $Of:ty;)*
+    }) => {
+        impl<$($generics)+, A: $crate::source::Axes> $Trait for $crate::source::Along<$View, A> {
+            $(type $Name = $Type;)*
+            $(
+                fn $method $(<$Generic: $of>)?(self, device: &$crate::Device, $($name: $Argument),*) -> $crate::Result<$Of> {
+                    self.view.written(device)?.view()?.along(self.axes).$method(device, $($name),*)
+                }
+            )*
+        }
+    };
+}
+pub(crate) use lines_of_expressions;
 
 /// # Lines
 ///
@@ -748,7 +789,8 @@ impl<T: Plain> NdView<'_, T> {
 }
 
 impl<'a, T: Item + Plain> NdView<'a, T> {
-    /// Maps each element or struct: `f(x[i, j, ..])`, an input of reductions along axes. `f` is as in [`Source::map`].
+    /// Maps each element or struct: `f(x[i, j, ..])`, an input along axes of reductions, counts, extremes, scans, means,
+    /// variances, moments and statistics. `f` is as in [`Source::map`].
     ///
     /// The mapped elements are written to memory first: one more read of the view, and a write.
     ///
@@ -758,7 +800,9 @@ impl<'a, T: Item + Plain> NdView<'a, T> {
     /// let device = Device::best()?;
     /// let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
     /// let square = Map::new(|x: f32| x * x, "x * x");
-    /// assert_eq!(device.reduce(x.nd(&[2, 3])?.map(square).along(0), Sum)?.to_vec()?, [17.0, 29.0, 45.0]);
+    /// let squares = x.nd(&[2, 3])?.map(&square);
+    /// assert_eq!(device.reduce(squares.along(0), Sum)?.to_vec()?, [17.0, 29.0, 45.0]);
+    /// assert_eq!(device.scan(squares.along(1), Sum)?.to_vec()?, [1.0, 5.0, 14.0, 16.0, 41.0, 77.0]);
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn map<F: Function<T>>(self, f: F) -> NdMap<'a, T, F> {
@@ -781,12 +825,12 @@ impl<'a, T: Element> NdView<'a, T> {
         NdCast { view: self, to: PhantomData }
     }
 
-    /// Products: `x[i, j, ..] * y[i, j, ..]`, an input of reductions along axes. The sums of these products along an axis
-    /// are the dot products of the lines of `x` and `y`.
+    /// Products: `x[i, j, ..] * y[i, j, ..]`, an input of the same calls as [`map`](NdView::map). The sums of these
+    /// products along an axis are the dot products of the lines of `x` and `y`.
     ///
     /// Integers wrap, and floats round. With [`Determinism::Exact`](crate::Determinism::Exact) and for the operator
-    /// [`Mean`](crate::op::Mean), the exact products are added, and only the sum or the mean is rounded. Other
-    /// reductions write the products to memory first.
+    /// [`Mean`](crate::op::Mean), the exact products are added, and only the sum or the mean is rounded. All other calls
+    /// write the products to memory first.
     ///
     /// Exact sums read both views where they are, with their own strides. So a matrix times a vector, which is
     /// [broadcast](NdView::broadcast_to) to the shape of the matrix, needs no copy. Along several axes,

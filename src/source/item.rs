@@ -2,8 +2,10 @@
 
 use std::any::TypeId;
 
+use bytemuck::Pod;
+
 use super::load::Type;
-use crate::Element;
+use crate::{Element, op::Tested};
 
 /// The type of a source's elements: an [`Element`], a struct with [`SharedType`](trait@crate::SharedType), or a tuple of
 /// two to four items.
@@ -45,6 +47,19 @@ impl<T: Element<Acc = T>> Computed for T {}
 pub trait Returned: Computed {}
 
 impl<T: Element<Acc = T>> Returned for T {}
+
+/// The type of the elements of counts, selections and partitions by a [condition](crate::op::Condition): an [`Element`],
+/// or a plain struct with [`SharedType`](trait@crate::SharedType).
+#[diagnostic::on_unimplemented(
+    message = "a condition does not test `{Self}`",
+    label = "expected `i8`..`i64`, `u8`..`u64`, `f16`, `bf16`, `f32`, `f64`, or a plain struct",
+    note = "use `u8` (0 and 1) for `bool`, `u64` for `usize`, and `i64` for `isize`",
+    note = "for a struct, derive `SharedType`, with the feature `macros`, and `bytemuck::Pod`"
+)]
+pub trait Testable: Tested<Argument: Computed> + Pod {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Tested<Argument: Computed> + Pod> Testable for T {}
 
 /// The type in OpenCL C of an item of one component.
 pub(super) fn type_of<T: Returned>() -> Type {

@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 
 use bytemuck::Pod;
 
-use super::{Indexed, Source, Take, With, finite, transform::Held};
-use crate::{Buffer, Device, Offset, Output, Result, View, arguments::expect_beside, counted::Count};
+use super::{Indexed, Source, Take, Weighted, With, finite, transform::Held};
+use crate::{Buffer, Device, Element, Offset, Output, Result, View, arguments::expect_beside, counted::Count};
 
 /// A length for [`Source::take`]: a `usize`, or a count of one `u32` or `u64` in a [`Buffer`] or a [`View`].
 ///
@@ -217,6 +217,20 @@ impl<S: Source> Counted<'_, S> {
     /// ```
     pub fn with<V: Source<Item: Pod>>(self, values: V) -> With<Self, V> {
         With { keys: self, values }
+    }
+
+    /// The first samples with a weight for each, as [`Source::weighted`]. `weights` has the length of the whole source.
+    ///
+    /// ```
+    /// use oclprim::{Bins, Device, Source};
+    ///
+    /// let count = Device::best()?.upload(&[2u32])?;
+    /// let samples = [1u8, 0, 1].take(&count).weighted(&[0.5f32, 2.0, 4.0]);
+    /// assert_eq!(Device::best()?.histogram(samples, &Bins::ids(2)?)?.sums, [2.0, 0.5]);
+    /// # Ok::<(), oclprim::Error>(())
+    /// ```
+    pub fn weighted<W: Source<Item: Element>>(self, weights: W) -> Weighted<Self, W> {
+        Weighted { source: self, weights }
     }
 
     /// The first elements with their indices, as [`Source::indexed`].

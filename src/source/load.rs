@@ -86,6 +86,14 @@ impl Type {
             Self::Struct(of) => of.needs_fp64,
         }
     }
+
+    /// Elements that a kernel computes together.
+    pub(super) fn per_vector(&self) -> usize {
+        match self {
+            Self::Element(element) => 16 / element.size(),
+            Self::Struct(_) => 1,
+        }
+    }
 }
 
 impl From<ElementType> for Type {
@@ -126,7 +134,7 @@ struct Mapped {
 }
 
 impl Component {
-    /// The type of a value that is cast, multiplied, or one of several that a kernel writes.
+    /// The type of a value that is cast or multiplied.
     fn element(&self) -> ElementType {
         match &self.ty {
             Type::Element(element) => *element,
@@ -588,13 +596,15 @@ impl<'d> Text<'d> {
     }
 
     /// The load of a source whose elements have several components, each for an output of its own. `aligned` says which
-    /// outputs take 16-byte stores.
+    /// outputs take 16-byte stores. With a struct among the components, a kernel writes the elements one by one.
     fn finish_several(self, items: &[Component], aligned: &[bool]) -> Load {
-        let elements: Vec<_> = items.iter().map(Component::element).collect();
-        let largest = elements.iter().copied().max_by_key(|element| element.size()).unwrap_or(ElementType::U8);
-        let per_vector = 16 / largest.size();
+        let types = || items.iter().map(|item| &item.ty);
+        let of_struct = types().find(|ty| matches!(ty, Type::Struct(_)));
+        let largest = of_struct.or_else(|| types().max_by_key(|ty| ty.size())).cloned();
+        let largest = largest.unwrap_or_else(|| ElementType::U8.into());
+        let per_vector = largest.per_vector();
         let list = |text: &dyn Fn(usize, &str) -> String| -> Vec<String> {
-            elements.iter().enumerate().map(|(k, element)| text(k, element.storage())).collect()
+            types().enumerate().map(|(k, ty)| text(k, ty.name())).collect()
         };
         let all = |text: &dyn Fn(usize, &str) -> String| list(text).concat();
         let joined = |text: &dyn Fn(usize, &str) -> String| list(text).join(", ");
@@ -609,28 +619,31 @@ impl<'d> Text<'d> {
                 format!("    vstore{per_vector}(vload{per_vector}(0, y{k}), 0, {to});\n")
             }
         });
-        let text = format!(
-            "{}#define OUTPUT_PARAMS(qualifier) {outputs}\n#define OUTPUT_ARGS {}\n\
-             #define SOURCE_VALUES(each) {}\n#define SOURCE_VALUES_AT(e) {}\n\
-             INLINED void sources_of(const OFFSET_T i, {declared}{values}, SOURCE_PARAMS())\n{{\n{}{}}}\n\
-             INLINED void transform_at(const OFFSET_T i, OUTPUT_PARAMS(), SOURCE_PARAMS())\n{{\n{}    \
-             sources_of(i, {read}{}, SOURCE_ARGS);\n{}}}\n\
+        let vectors = format!(
+            "#define SOURCE_VALUES(each) {}\n#define SOURCE_VALUES_AT(e) {}\n\
              INLINED void load_sources(const OFFSET_T i, {values}, SOURCE_PARAMS())\n{{\n{}    \
              for (uint k = 0; k < {per_vector}; k++) {{\n        sources_of(i + k, {held}{}, SOURCE_ARGS);\n    }}\n}}\n\
              INLINED void store_sources(const OFFSET_T i, {values}, OUTPUT_PARAMS())\n{{\n{stores}}}\n",
-            self.head(),
-            joined(&|k, _| format!("t{k}, q{k}")),
             all(&|k, ty| format!("{ty} y{k}[each][{per_vector}]; ")),
             joined(&|k, _| format!("y{k}[e]")),
+            self.loads(per_vector),
+            joined(&|k, _| format!("y{k} + k")),
+        );
+        let text = format!(
+            "{}#define OUTPUT_PARAMS(qualifier) {outputs}\n#define OUTPUT_ARGS {}\n\
+             INLINED void sources_of(const OFFSET_T i, {declared}{values}, SOURCE_PARAMS())\n{{\n{}{}}}\n\
+             INLINED void transform_at(const OFFSET_T i, OUTPUT_PARAMS(), SOURCE_PARAMS())\n{{\n{}    \
+             sources_of(i, {read}{}, SOURCE_ARGS);\n{}}}\n{}",
+            self.head(),
+            joined(&|k, _| format!("t{k}, q{k}")),
             self.body,
             all(&|k, _| format!("    *y{k} = {};\n", items[k].name)),
             all(&|k, ty| format!("    {ty} y{k};\n")),
             joined(&|k, _| format!("&y{k}")),
             all(&|k, _| format!("    t{k}[q{k} + i] = y{k};\n")),
-            self.loads(per_vector),
-            joined(&|k, _| format!("y{k} + k")),
+            if of_struct.is_none() { &vectors } else { "" },
         );
-        self.load("lib/sources.cl", largest.into(), text)
+        self.load("lib/sources.cl", largest, text)
     }
 }
 

@@ -62,7 +62,6 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 
-pub(crate) use self::group::{AlongOne, in_memory};
 use self::load::{Component, Index, Text};
 #[doc(hidden)]
 pub use self::transform::Held;
@@ -72,17 +71,21 @@ pub use self::{
         Along, Axes, ByKey, Channels, Flagged, Grouped, Indexed, Keyed, KeyedOutput, NdCast, NdMap, NdTimes,
         PairOutput, Ranges, Segments, Shaped, Viewed, Weighted, With, WithColumns,
     },
-    item::{Computed, Item, Returned},
+    item::{Computed, Item, Returned, Testable},
     leaf::{Constant, Counting, Plain, constant, counting},
     length::{Counted, Length, Sequence},
     nodes::{Cast, Gathered, Map, Reversed, Strided, Take, Times, Zip, zip},
     order::{Neighbours, Shuffled},
     transform::{Outputs, Split, Transformable, Whole, Written},
 };
+pub(crate) use self::{
+    group::{AlongOne, in_memory},
+    nodes::Arguments,
+};
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::{Device, View};
 use crate::{
-    Element, ElementType, Error, Input, Integer, Offset, Output, Result,
+    Element, ElementType, Error, Input, Integer, Offset, Result,
     counted::Count,
     runtime::{AnyInput, opencl::ClDevice},
 };
@@ -675,11 +678,7 @@ impl<'a, T: Pod + Send + Sync> Erased<'a, T> {
     pub(crate) fn held_counted(self, device: &Device, count: Count<'_>) -> Result<Held<'a, T>> {
         match self {
             Self::Memory(input) => Ok(Held::There(input)),
-            Self::Expression(source) => {
-                let mut buffer = device.temporary(source.finite_len()?)?;
-                transform::write_counted(device, (source, count), Output::from(&mut buffer))?;
-                Ok(Held::Written(buffer))
-            }
+            Self::Expression(source) => Ok(Held::Written(transform::written_firsts(device, source, Some(count))?)),
         }
     }
 

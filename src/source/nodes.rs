@@ -14,7 +14,11 @@ use super::{
     outside,
     transform::Held,
 };
-use crate::{Device, Element, Error, Input, Integer, Result, op::Arithmetic, runtime::opencl::ClDevice};
+use crate::{
+    Device, Element, Error, Input, Integer, Result,
+    op::{Arithmetic, Tested},
+    runtime::opencl::ClDevice,
+};
 
 /// Mapped elements; see [`Source::map`].
 #[derive(Clone, Copy, Debug)]
@@ -273,6 +277,52 @@ impl<S: Source<Item: Element>, U: Element> Source for Cast<S, U> {
 
     fn narrow(&self) -> Option<Narrow<'_>> {
         self.0.narrow().filter(|narrow| holds(U::TYPE, narrow.1))
+    }
+
+    fn search(&self, device: &ClDevice, n: usize) -> Result<()> {
+        self.0.search(device, n)
+    }
+}
+
+/// Elements as the arguments of a condition.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arguments<S>(pub(crate) S);
+
+impl<V: Values<Item: Tested>> Values for Arguments<V> {
+    type Item = <V::Item as Tested>::Argument;
+
+    #[inline]
+    fn at(&self, i: usize) -> Self::Item {
+        self.0.at(i).argument()
+    }
+
+    #[inline]
+    fn values(&self, range: Range<usize>) -> impl DoubleEndedIterator<Item = Self::Item> + ExactSizeIterator {
+        self.0.values(range).map(Tested::argument)
+    }
+
+    fn checked(&self) -> Result<()> {
+        self.0.checked()
+    }
+}
+
+impl<S: Source<Item: Tested>> Source for Arguments<S> {
+    type Item = <S::Item as Tested>::Argument;
+
+    fn length(&self) -> Result<Option<usize>> {
+        self.0.length()
+    }
+
+    fn host(&self) -> Result<impl Values<Item = Self::Item>> {
+        Ok(Arguments(self.0.host()?))
+    }
+
+    fn emit(&self, text: &mut Text<'_>, index: &Index) -> Result<Vec<Component>> {
+        let all = self.0.emit(text, index)?;
+        Ok(match S::Item::ELEMENT {
+            Some(element) => text.casts(all, element.accumulator()),
+            None => all,
+        })
     }
 
     fn search(&self, device: &ClDevice, n: usize) -> Result<()> {

@@ -6,7 +6,7 @@ use super::{Blocks, Counted, Erased, Expression, Source, finite, gpu, leaf::Plai
 use crate::{
     Buffer, Device, Element, Input, Output, Result,
     counted::{ClCount, Count},
-    parallel,
+    memory, parallel,
     runtime::{AnyOutput, Backend, ClOutput, apart, opencl::ClDevice},
 };
 
@@ -68,7 +68,7 @@ pub enum Whole {}
 pub enum Split {}
 
 /// The type of the elements that [`Device::transform`] writes: an [`Element`], a plain struct, or a tuple of two to four
-/// elements. `W` is [`Whole`], or [`Split`] for a tuple.
+/// of these. `W` is [`Whole`], or [`Split`] for a tuple.
 ///
 /// The crate alone implements this trait.
 ///
@@ -84,7 +84,7 @@ pub enum Split {}
 /// ```
 #[diagnostic::on_unimplemented(
     message = "a transform does not write `{Self}`",
-    label = "expected an element type, a plain struct, or a tuple of two to four element types"
+    label = "expected an element type, a plain struct, or a tuple of two to four of these"
 )]
 pub trait Written<W = Whole>: Copy + Send + Sync + 'static {
     /// A [`Buffer`], or one for each component.
@@ -138,7 +138,7 @@ pub struct Outputs<O>(pub(crate) O);
 
 macro_rules! tuples {
     ($($($name:ident $to:ident $one:ident $part:tt)*;)*) => { $(
-        impl<'o, $($name: Element, $to: Into<Output<'o, $name>>),*> From<($($to,)*)>
+        impl<'o, $($name: Pod, $to: Into<Output<'o, $name>>),*> From<($($to,)*)>
             for Outputs<($(Output<'o, $name>,)*)>
         {
             fn from(outputs: ($($to,)*)) -> Self {
@@ -146,7 +146,7 @@ macro_rules! tuples {
             }
         }
 
-        impl<$($name: Element),*> Written<Split> for ($($name,)*) {
+        impl<$($name: Plain),*> Written<Split> for ($($name,)*) {
             type Of = ($(Buffer<$name>,)*);
             type Out<'o> = Outputs<($(Output<'o, $name>,)*)>;
 
@@ -159,7 +159,7 @@ macro_rules! tuples {
 
             fn write<S: Source<Item = Self>>(source: &S, device: &Device, outputs: Self::Out<'_>) -> Result<()> {
                 #[inline(never)]
-                fn write<$($name: Element),*>(
+                fn write<$($name: Plain),*>(
                     source: &dyn Expression<($($name,)*)>,
                     device: &Device,
                     Outputs(to): Outputs<($(Output<'_, $name>,)*)>,
@@ -175,14 +175,15 @@ macro_rules! tuples {
                         tasks.push(($($one,)*));
                     }
                     source.read(&mut |values| {
-                        parallel::consume(std::mem::take(&mut tasks).into_iter().enumerate(), &|(chunk, to)| {
+                        parallel::try_consume(std::mem::take(&mut tasks).into_iter().enumerate(), &|(chunk, to)| {
                             let len = to.0.len();
-                            let mut tuples = [($($name::ZERO,)*); TUPLES];
+                            let mut tuples = memory::zeroed::<($($name,)*)>(TUPLES.min(len))?;
                             for at in (0..len).step_by(TUPLES) {
                                 let tuples = &mut tuples[..TUPLES.min(len - at)];
                                 values.block(chunk * CHUNK + at, tuples);
                                 $(to.$part[at..].iter_mut().zip(&*tuples).for_each(|(to, all)| *to = all.$part);)*
                             }
+                            Ok(())
                         })
                     })
                 }
@@ -232,7 +233,7 @@ impl Device {
     /// the count.
     ///
     /// If the elements are tuples, such as those of a [`zip`](Source::zip), each component goes to a buffer of its own:
-    /// `(a[i], b[i]) = x[i]`. So several expressions over the same arrays take one launch.
+    /// `(a[i], b[i]) = x[i]`. A component may be a struct. So several expressions over the same arrays take one launch.
     ///
     /// One pass: reads each array of the source once, and writes n elements to each result. An array that is read at other
     /// indices than i, as by [`reversed`](Source::reversed), is read as often as it occurs. The bits are the same on every
@@ -352,9 +353,25 @@ fn write_load<T: Pod + Send + Sync>(
     out.finish(device)
 }
 
+/// The elements of an expression in memory of their own; with a count, which only OpenCL devices read, the first ones.
+pub(crate) fn written_firsts<T: Pod + Send + Sync>(
+    device: &Device,
+    source: &dyn Expression<T>,
+    count: Option<Count<'_>>,
+) -> Result<Buffer<T>> {
+    let n = source.finite_len()?;
+    let mut buffer = device.temporary(n)?;
+    let output = Output::from(&mut buffer);
+    match count {
+        Some(count) => write_counted(device, (source, count), output)?,
+        None => write(device, source, n, output)?,
+    }
+    Ok(buffer)
+}
+
 /// Writes as many elements of a source as a count says. The elements after them do not change. `device` is an OpenCL device.
 #[inline(never)]
-pub(super) fn write_counted<T: Pod + Send + Sync>(
+fn write_counted<T: Pod + Send + Sync>(
     device: &Device,
     (source, count): (&dyn Expression<T>, Count<'_>),
     output: Output<'_, T>,

@@ -262,7 +262,7 @@ mod programs {
     use super::{
         super::{
             form,
-            gpu::plan,
+            gpu::{plan, with_lengths},
             search::{self, Bound},
             set,
         },
@@ -284,6 +284,12 @@ mod programs {
                 let form = form(&tried.order, value_bytes);
                 let plan = form.and_then(|form| plan(1 << bits, &form, caps, wide));
                 programs.extend(plan.map(|plan| plan.program));
+            }
+            if tried.element == ElementType::U32 && tried.name.is_empty() {
+                let plan = form(&tried.order, 4).and_then(|form| plan(1 << 20, &form, caps, false));
+                let counts = [[None, Some(ElementType::U64)], [Some(ElementType::U32), Some(ElementType::U64)]];
+                programs
+                    .extend(plan.iter().flat_map(|plan| counts.map(|both| with_lengths(plan.program.clone(), both))));
             }
             let Ok(form) = form(&tried.order, 0) else { return };
             for (op, wide) in SetOp::ALL.into_iter().zip([false, true].into_iter().cycle()) {

@@ -544,6 +544,10 @@ pub(in crate::select) fn forms() -> Vec<gpu::Form> {
             forms.push(Form { classes, moved: false, value, ..Form::of(Marks::Flags) });
         }
     }
+    // Structs by a condition.
+    forms.push(Form { unordered: true, ..Form::of_values(12, 1) });
+    forms.push(Form { reversed: true, ..Form::of_values(12, 2) });
+    forms.push(Form::of_values(16, 3));
     forms.push(Form::of(Marks::by::<f32>(&below_captured(LIMIT))));
     forms.push(Form { classes: 3, ..Form::of(captured::<u8>()) });
     forms.extend(runs::spec::forms());
@@ -556,6 +560,9 @@ pub(in crate::select) fn forms() -> Vec<gpu::Form> {
         Form::of(Marks::Heads(ElementType::F32)),
         Form { lengths: true, ..Form::of(Marks::Heads(ElementType::F32)) },
         Form { moved: false, places: true, lengths: true, ..Form::of(Marks::NonTrivial(ElementType::F32)) },
+        Form::of_values(12, 1),
+        Form { reversed: true, ..Form::of_values(12, 2) },
+        Form::of_values(12, 3),
     ];
     forms.extend(by_count.map(|form| Form { count: Some(ElementType::U64), ..form }));
     forms

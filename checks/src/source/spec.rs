@@ -11,8 +11,8 @@ use crate::{
     bf16,
     check::{
         Case, Failure, Level, Spec,
-        data::{Data, Rng},
-        guarded, poison, same, stands_for_its_size,
+        data::{Data, Rng, random_bits},
+        guarded, poison, same, same_bytes, stands_for_its_size,
     },
     f16,
     ladder::Climb,
@@ -384,6 +384,15 @@ fn sizes(level: Level) -> &'static [usize] {
     }
 }
 
+/// Writes structs and numbers in one launch.
+fn components_with_structs(device: &Device, n: usize) -> Result<(), Failure> {
+    let structs: Vec<[u16; 3]> = random_bits(n, n as u64);
+    let on_device = device.upload(&structs)?;
+    let (found, numbers) = device.transform(on_device.reversed().zip(counting(7u32)))?;
+    same_bytes(&found.to_vec()?, &structs.into_iter().rev().collect::<Vec<_>>(), "structs")?;
+    same_bytes(&numbers.to_vec()?, &(7..7 + n as u32).collect::<Vec<_>>(), "numbers")
+}
+
 impl Spec for Sources {
     fn name(&self) -> &'static str {
         "source"
@@ -438,6 +447,9 @@ impl Spec for Sources {
             let (shape, data) = (format!("n = {n}"), Data::Special.name());
             let check = move |device: &Device| by_count(device, n);
             cases.push(Case::new("by a count", ElementType::F32, shape, data, n, check));
+            let (shape, data) = (format!("n = {n}"), Data::Random.name());
+            let check = move |device: &Device| components_with_structs(device, n);
+            cases.push(Case::new("components with structs", ElementType::U16, shape, data, n, check));
         }
         cases
     }
@@ -459,10 +471,15 @@ impl Spec for Sources {
             let plan = supported(gpu::plan(1 << 20, &structs.expect("the source has a load"), None, caps, wide));
             programs.extend(plan.map(|plan| plan.program));
             add(&mut programs, caps, floats.neighbours::<2>().map(&product), aligned, wide);
-            let several = Load::several_without_device(&zip((floats, bytes, floats.reversed())), aligned);
-            let load = several.expect("the source has a load");
-            let plan = supported(gpu::plan_several(1 << 20, &load, caps, wide));
-            programs.extend(plan.map(|plan| plan.program));
+            let structs = Input::<[u16; 3]>::Host(&[]).reversed();
+            for several in [
+                Load::several_without_device(&zip((floats, bytes, floats.reversed())), aligned),
+                Load::several_without_device(&zip((floats, structs)), aligned),
+            ] {
+                let load = several.expect("the source has a load");
+                let plan = supported(gpu::plan_several(1 << 20, &load, caps, wide));
+                programs.extend(plan.map(|plan| plan.program));
+            }
         }
         programs
     }

@@ -276,7 +276,7 @@ fn run_sums(
         let [sums, outside] = [(memory.counts, bins), (memory.outside, OUTSIDE)]
             .map(|(place, width)| place.part(first * width, own * width));
         let ids = (&Map::Ids, Some(bins));
-        let inputs = [&numbers, weights];
+        let inputs = ([&numbers, weights], None);
         weighted::run(device, weighted::Form { samples, ..form }, ids, inputs, [&sums, &outside], keep, scratch)?;
     }
     Ok(())

@@ -3,13 +3,14 @@
 use super::log_n;
 use crate::{
     ElementType, Result, Scratch,
+    counted::{ClCount, Count, length, on_device, with_length},
     histogram::{
         bins::Map,
         form::{self, map_arguments},
         gpu::round_up_words,
         slots::OUTSIDE,
     },
-    runtime::{AnyInput, AnyOutput, ClInput, ProgramSpec, on_device, opencl::ClDevice},
+    runtime::{AnyInput, AnyOutput, ClInput, ProgramSpec, apart, opencl::ClDevice},
     tuning::{self, Primitive, Tuned},
 };
 
@@ -57,6 +58,13 @@ pub struct Plan {
     /// The window has room for the sum of `1 << log_n` weights.
     pub log_n: u32,
     pub wide: bool,
+}
+
+impl Plan {
+    /// The plan for as many samples as a count in memory says, of this type.
+    pub fn of_count(self, count: Option<ElementType>) -> Self {
+        Self { count: with_length(self.count, count), weights: with_length(self.weights, count), ..self }
+    }
 }
 
 /// Words of a sum in a table.
@@ -139,19 +147,25 @@ pub fn plan(n: usize, form: Form, aligned: bool, caps: &Tuned, wide: bool) -> Re
     })
 }
 
-/// Writes the sums of `weights` to `sums`, and those outside the bins to `outside`. With `keep`, adds to them.
+/// Writes the sums of `weights` to `sums`, and those outside the bins to `outside`. With `keep`, adds to them. `length` is
+/// the count of the samples, if the device reads it.
 pub(crate) fn weighted(
     device: &ClDevice,
     form: Form,
     map: &Map,
-    inputs: [AnyInput<'_>; 2],
-    outputs: [AnyOutput<'_>; 2],
+    ([samples, weights], length): ([AnyInput<'_>; 2], Option<Count<'_>>),
+    [sums, outside]: [AnyOutput<'_>; 2],
     keep: bool,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    on_device(device, inputs, outputs.map(|output| (output, keep)), |inputs, outputs| {
-        run(device, form, (map, None), inputs, outputs, keep, scratch)
-    })
+    let (samples, weights) = (samples.cl(device)?, weights.cl(device)?);
+    let (sums, outside) = (sums.cl(device, keep)?, outside.cl(device, keep)?);
+    apart(&[&samples, &weights], &[&sums, &outside])?;
+    let length = on_device(device, length, &[&sums, &outside])?;
+    let inputs = ([&samples, &weights], length.as_ref());
+    run(device, form, (map, None), inputs, [&sums, &outside], keep, scratch)?;
+    sums.finish(device)?;
+    outside.finish(device)
 }
 
 /// Sums of weights in memory of the device. With `own`, the bins are the slots of groups with `own` bins each.
@@ -159,7 +173,7 @@ pub(in crate::histogram) fn run(
     device: &ClDevice,
     form: Form,
     (map, own): (&Map, Option<usize>),
-    [samples, weights]: [&ClInput; 2],
+    ([samples, weights], count): ([&ClInput; 2], Option<&ClCount>),
     [sums, outside]: [&ClInput; 2],
     keep: bool,
     scratch: &mut Scratch,
@@ -175,6 +189,7 @@ pub(in crate::histogram) fn run(
     let sample = form.samples.element.size();
     let (caps, wide) = (device.capabilities_for(Primitive::Histogram, sample, n)?, device.wide(n));
     let mut plan = plan(n, form, samples.aligned() && weights.aligned(), &caps, wide)?;
+    plan = plan.of_count(count.map(ClCount::element));
     plan.weights = plan.weights.flag("GROUPED", own.is_some());
     let scratch = scratch.cl(device, plan.scratch_bytes)?;
     let (local, merge_local) = ([plan.work_group, 1, 1], [plan.merge_work_group, 1, 1]);
@@ -199,11 +214,11 @@ pub(in crate::histogram) fn run(
             launch.run([words.div_ceil(per), 1, 1], merge_local)?;
         }
         if form.weight.is_float() {
-            device
+            let launch = device
                 .launch(&plan.weights, "histogram_weights_max")?
                 .mem(weights.mem())
-                .scalar(weights.offset() as u64)
-                .offset(n as u64, plan.wide)
+                .scalar(weights.offset() as u64);
+            length(launch, n, plan.wide, count, 0)
                 .offset(per as u64, plan.wide)
                 .offset(per.min(LOOKED) as u64, plan.wide)
                 .mem(scratch)
@@ -214,8 +229,8 @@ pub(in crate::histogram) fn run(
             .mem(samples.mem())
             .scalar(samples.offset() as u64)
             .mem(weights.mem())
-            .scalar(weights.offset() as u64)
-            .offset(n as u64, plan.wide)
+            .scalar(weights.offset() as u64);
+        let launch = length(launch, n, plan.wide, count, 0)
             .scalar(bins as u32)
             .scalar(low as u32)
             .scalar(slots as u32)

@@ -7,8 +7,11 @@ pub(crate) mod gpu;
 
 use super::{Accumulate, Bins, Outside, Samples, SamplesInto, slots::OUTSIDE};
 use crate::{
-    Device, Element, Error, Input, Output, Result, Scratch, Source, bf16, f16, memory, runtime::Backend,
-    source::Weighted,
+    Device, Element, Error, Input, Output, Result, Scratch, Source, bf16,
+    counted::Firsts,
+    f16, memory,
+    runtime::Backend,
+    source::{Sequence, Weighted, finite},
 };
 
 /// A type of weights, with the type of their sums.
@@ -64,7 +67,7 @@ fn log_n(n: usize) -> u32 {
     usize::BITS - n.saturating_sub(1).leading_zeros()
 }
 
-impl<S: Source<Item: Element>, W: Source<Item: Weight>> Samples for Weighted<S, W> {
+impl<S: Sequence<Item: Element>, W: Source<Item: Weight>> Samples for Weighted<S, W> {
     type Bins = Bins<S::Item>;
     type Found = WeightedHistogram<<W::Item as Weight>::Sum>;
 
@@ -78,7 +81,7 @@ impl<S: Source<Item: Element>, W: Source<Item: Weight>> Samples for Weighted<S, 
     }
 }
 
-impl<S: Source<Item: Element>, W: Source<Item: Weight<Sum = C>>, C: Element> SamplesInto<C> for Weighted<S, W> {
+impl<S: Sequence<Item: Element>, W: Source<Item: Weight<Sum = C>>, C: Element> SamplesInto<C> for Weighted<S, W> {
     type Counts<'o> = Output<'o, C>;
     type Outside = C;
 
@@ -89,27 +92,27 @@ impl<S: Source<Item: Element>, W: Source<Item: Weight<Sum = C>>, C: Element> Sam
         (sums, outside): (Output<'_, C>, Output<'_, C>),
         accumulate: Accumulate,
     ) -> Result<()> {
-        let (samples, weights) = (self.source.held(device)?, self.weights.held(device)?);
-        let inputs = (samples.input(), weights.input());
+        let (n, m) = (self.source.most()?, finite(&self.weights)?);
+        if n != m {
+            return Err(Error::invalid(format!("a weighted histogram of {n} samples needs as many weights, got {m}")));
+        }
+        let ((samples, count), weights) = (self.source.held_on(device)?, self.source.values_on(&self.weights, device)?);
+        let inputs = ((samples.input(), count), weights.input());
         device.histogram_weighted(inputs, bins, (sums, outside), accumulate, &mut Scratch::new())
     }
 }
 
 impl Device {
-    /// A histogram with weights, compiled once for each set of types.
+    /// A histogram with weights, compiled once for each set of types. Only OpenCL devices read a count.
     #[inline(never)]
     fn histogram_weighted<T: Element, W: Weight>(
         &self,
-        (input, weights): (Input<'_, T>, Input<'_, W>),
+        ((input, count), weights): (Firsts<'_, T>, Input<'_, W>),
         bins: &Bins<T>,
         (sums, outside): (Output<'_, W::Sum>, Output<'_, W::Sum>),
         accumulate: Accumulate,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        if input.len() != weights.len() {
-            let (n, m) = (input.len(), weights.len());
-            return Err(Error::invalid(format!("a weighted histogram of {n} samples needs as many weights, got {m}")));
-        }
         sums.expect_len(bins.len(), "weighted histogram of sums")?;
         outside.expect_len(OUTSIDE, "weighted histogram of samples outside the bins")?;
         match self.backend() {
@@ -121,7 +124,8 @@ impl Device {
             Backend::OpenCl(device) => {
                 let keep = accumulate == Accumulate::Add;
                 let form = gpu::Form { samples: super::form::Form::of(bins), weight: W::TYPE, sum: W::Sum::TYPE };
-                let (inputs, outputs) = ([input.any(), weights.any()], [sums.any(), outside.any()]);
+                let inputs = ([input.any(), weights.any()], count);
+                let outputs = [sums.any(), outside.any()];
                 gpu::weighted(device, form, bins.map(), inputs, outputs, keep, scratch)?;
             }
         }

@@ -1,28 +1,61 @@
 //! Searches on the CPU.
 
+use std::hint::select_unpredictable;
+
 use super::Bound;
-use crate::{Offset, Result, parallel};
+use crate::{Offset, Result, op::Ranks, parallel};
 
 /// Needles or elements per task.
 const CHUNK: usize = 1 << 14;
 
+/// Needles that a task searches for side by side, so that their cache misses overlap.
+const ABREAST: usize = 16;
+
 /// Writes the lower or upper bound of each needle in `range` to `to`.
-pub(super) fn bounds<T: Sync, I: Offset>(
+pub(super) fn bounds<T: Sync, I: Offset, R: Ranks<T>>(
     bound: Bound,
     range: &[T],
     needles: &[T],
     to: &mut [I],
-    less: &(impl Fn(&T, &T) -> bool + Sync),
+    ranks: &R,
 ) {
     parallel::chunks_mut(to, CHUNK, &|chunk, part| {
-        for (to, needle) in part.iter_mut().zip(&needles[chunk * CHUNK..]) {
-            let place = match bound {
-                Bound::Lower => range.partition_point(|x| less(x, needle)),
-                Bound::Upper => range.partition_point(|x| !less(needle, x)),
-            };
-            *to = I::from_i128(place as i128);
+        let needles = &needles[chunk * CHUNK..];
+        match bound {
+            Bound::Lower => search(range, needles, part, ranks, &|x, needle| ranks.before(x, needle)),
+            Bound::Upper => search(range, needles, part, ranks, &|x, needle| !ranks.before(needle, x)),
         }
     });
+}
+
+/// Writes for each needle how many elements of `range` are before it.
+///
+/// All searches take the same steps, and a step has no branch on an element, which would often be mispredicted
+/// (Khuong and Morin, "Array layouts for comparison-based searching", 2017). On one core, a random needle in 2^20 `u32`
+/// takes 75 ns, and `partition_point` 600 ns; in 2^10, 9 and 42 ns.
+#[inline]
+fn search<T, I: Offset, R: Ranks<T>>(
+    range: &[T],
+    needles: &[T],
+    to: &mut [I],
+    ranks: &R,
+    before: &impl Fn(R::Rank, R::Rank) -> bool,
+) {
+    for (to, needles) in to.chunks_mut(ABREAST).zip(needles.chunks(ABREAST)) {
+        // The last needle again, where there are fewer.
+        let needles: [_; ABREAST] = std::array::from_fn(|k| ranks.of(&needles[k.min(needles.len() - 1)]));
+        // The result for needle k is in `found[k]..=found[k] + len`.
+        let (mut found, mut len) = ([0; ABREAST], range.len());
+        while len > 0 {
+            let half = len.div_ceil(2);
+            for (found, needle) in found.iter_mut().zip(needles) {
+                let x = ranks.of(&range[*found + half - 1]);
+                *found = select_unpredictable(before(x, needle), *found + half, *found);
+            }
+            len -= half;
+        }
+        to.iter_mut().zip(found).for_each(|(to, found)| *to = I::from_i128(found as i128));
+    }
 }
 
 /// Index of the first element that comes before its predecessor in the order.

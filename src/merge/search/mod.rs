@@ -138,7 +138,7 @@ impl Device {
         }
         match self.backend() {
             Backend::Cpu => {
-                cpu::bounds(bound, range.host()?, needles.host()?, output.host()?, &order.function()?);
+                cpu::bounds(bound, range.host()?, needles.host()?, output.host()?, &order.ranks()?);
                 Ok(())
             }
             Backend::OpenCl(device) => {

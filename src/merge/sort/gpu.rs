@@ -97,7 +97,7 @@ fn run(
     launch.run([plan.groups, 1, 1], plan.local())?;
     for level in 0..levels {
         let values = values.map(|_| [values_x, values_x, values_y]);
-        Pass { a: (x, n), b: (x, 0), shift: level + 1, to: y, values, splits }.run(device, &plan)?;
+        Pass { a: (x, n, None), b: (x, 0, None), shift: level + 1, to: y, values, splits }.run(device, &plan)?;
         (x, y) = (y, x);
         (values_x, values_y) = (values_y, values_x);
     }

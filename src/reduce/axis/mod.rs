@@ -231,7 +231,7 @@ impl<T: Combinable + Plain> OfEither<T> for (OfView<'_, T>, Output<'_, T>) {
 impl<T: Element, A: Axes> Reducible for Along<NdTimes<'_, T>, A> {
     fn reduce<O: Core<T>>(self, device: &Device, op: O, level: Determinism) -> Result<Buffer<T>> {
         let Some(of) = op.exactly(level)? else {
-            let products = self.view.products(device)?;
+            let products = self.view.written(device)?;
             return products.view()?.along(self.axes).reduce(device, op, level);
         };
         let lines = self.view.lines(device, self.axes.list())?;
@@ -242,7 +242,7 @@ impl<T: Element, A: Axes> Reducible for Along<NdTimes<'_, T>, A> {
 
     fn reduce_into<O: Core<T>>(self, device: &Device, op: O, level: Determinism, output: Output<'_, T>) -> Result<()> {
         let Some(of) = op.exactly(level)? else {
-            let products = self.view.products(device)?;
+            let products = self.view.written(device)?;
             return products.view()?.along(self.axes).reduce_into(device, op, level, output);
         };
         device.sum_products(of, &self.view.lines(device, self.axes.list())?, output)
@@ -256,7 +256,7 @@ where
     A: Axes,
 {
     fn reduce<O: Core<F::Output>>(self, device: &Device, op: O, level: Determinism) -> Result<Buffer<F::Output>> {
-        self.view.mapped(device)?.view()?.along(self.axes).reduce(device, op, level)
+        self.view.written(device)?.view()?.along(self.axes).reduce(device, op, level)
     }
 
     fn reduce_into<O: Core<F::Output>>(
@@ -266,7 +266,7 @@ where
         level: Determinism,
         output: Output<'_, F::Output>,
     ) -> Result<()> {
-        self.view.mapped(device)?.view()?.along(self.axes).reduce_into(device, op, level, output)
+        self.view.written(device)?.view()?.along(self.axes).reduce_into(device, op, level, output)
     }
 }
 
@@ -297,7 +297,7 @@ impl Device {
         }
         let mut scanned = self.temporary(rows * len)?;
         let to = Output::from(&mut scanned);
-        self.scan_structs(op, elements.input(), Some(self.rows(len)), Scan::inclusive(), to)?;
+        self.scan_structs(op, (elements.input(), None), Some(self.rows(len)), Scan::inclusive(), to)?;
         self.transform_into(scanned.view(len - 1..)?.strided(len), output)
     }
 

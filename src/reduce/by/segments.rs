@@ -31,7 +31,7 @@ impl Device {
         let n = input.len();
         let mut scanned = self.temporary(n)?;
         let parts = Some(self.parts_at(offsets, n, false)?);
-        self.scan_structs(op, input, parts, Scan::inclusive(), Output::from(&mut scanned))?;
+        self.scan_structs(op, (input, None), parts, Scan::inclusive(), Output::from(&mut scanned))?;
         let scanned = Input::from(&scanned);
         match self.backend() {
             Backend::Cpu => {

@@ -26,11 +26,13 @@ pub(crate) mod gpu;
 use bytemuck::Pod;
 
 use crate::{
-    Buffer, Device, Element, Input, Offset, Output, Result, Scratch, Source, element,
-    op::{Condition, Everywhere, Known, Or, Product, Sum},
+    Buffer, Device, Element, ElementType, Input, Offset, Output, Result, Scratch, Source,
+    op::{Condition, Everywhere, Known, Or, Product, Sum, Tested},
     reduce::Reducible,
     runtime::{Arriving, Backend},
-    source::{Along, Axes, ByKey, Counted, Grouped, Segments, Shaped},
+    source::{
+        Along, Arguments, Axes, ByKey, Counted, Grouped, Segments, Testable, Viewed, group::lines_of_expressions,
+    },
 };
 
 /// A question about the elements that differ from `key` in a bit of `mask`.
@@ -53,36 +55,36 @@ enum Answer {
 }
 
 impl Question {
-    fn of<T: Element>(known: Known<T>) -> Self {
-        let top = 1 << (8 * size_of::<T>() - 1);
+    fn of(element: ElementType, known: Known) -> Self {
+        let size = element.size();
+        let top = 1 << (8 * size - 1);
         let non_zero =
-            |answer| Self { key: 0, mask: repeated::<T>(if T::TYPE.is_float() { !top } else { !0 }), answer };
+            |answer| Self { key: 0, mask: repeated(if element.is_float() { !top } else { !0 }, size), answer };
         match known {
             Known::NonZero => non_zero(Answer::Differing),
-            Known::EqualTo(value) if value.is_nan() => Self { key: 0, mask: 0, answer: Answer::Differing },
-            Known::EqualTo(value) if value == T::ZERO => non_zero(Answer::Equal),
-            Known::EqualTo(value) => Self { key: repeated::<T>(element::bits(value)), mask: !0, answer: Answer::Equal },
+            Known::Zero => non_zero(Answer::Equal),
+            Known::Never => Self { key: 0, mask: 0, answer: Answer::Differing },
+            Known::EqualTo(bits) => Self { key: repeated(bits, size), mask: !0, answer: Answer::Equal },
         }
     }
 }
 
-/// The low bits of `bits`, as many as `T` has, repeated over a word.
-fn repeated<T>(bits: u64) -> u64 {
-    let size = size_of::<T>();
+/// The low `size` bytes of `bits`, repeated over a word.
+fn repeated(bits: u64, size: usize) -> u64 {
     let one = bits.to_le_bytes();
     u64::from_le_bytes(std::array::from_fn(|i| one[i % size]))
 }
 
 /// An input of [`Device::count`], [`Device::any`] and [`Device::all`]: a [`Source`], its first elements
 /// [by a count](Source::take), or groups of one ([`segments`](Source::segments), [`by_key`](Source::by_key),
-/// [`along`](crate::NdView::along)).
+/// [`along`](crate::NdView::along)). Its items are elements or [structs](Testable).
 ///
 /// The crate alone implements this trait.
 ///
 /// ```
-/// use oclprim::{Device, Source, op::NonZero, reduce::count::Countable};
+/// use oclprim::{Device, Element, Source, op::NonZero, reduce::count::Countable};
 ///
-/// fn counted<I: Countable>(input: I) -> oclprim::Result<I::Of<u64>> {
+/// fn counted<I: Countable<Item: Element>>(input: I) -> oclprim::Result<I::Of<u64>> {
 ///     Device::best()?.count(input, NonZero)
 /// }
 /// let x = [1u32, 0, 3];
@@ -94,7 +96,7 @@ fn repeated<T>(bits: u64) -> u64 {
     label = "expected a source, or groups of one: `x.segments(&offsets)`, `x.by_key(&keys)`, `view.along(axes)`",
     note = "a `Vec`, an array or a `Buffer` is passed by reference"
 )]
-pub trait Countable: Grouped<Item: Element> {
+pub trait Countable: Grouped<Item: Testable> {
     /// The answers of [`Device::any`] and [`Device::all`]: a `bool`, or 0 and 1 for each group.
     type Tests;
 
@@ -145,7 +147,7 @@ impl Test {
     }
 }
 
-impl<S: Source<Item: Element>> Countable for S {
+impl<S: Source<Item: Testable>> Countable for S {
     type Tests = bool;
 
     fn count<C: Condition<S::Item>>(self, device: &Device, what: &C) -> Result<u64> {
@@ -155,10 +157,13 @@ impl<S: Source<Item: Element>> Countable for S {
     }
 
     fn count_into<C: Condition<S::Item>>(self, device: &Device, what: &C, output: Output<'_, u64>) -> Result<()> {
-        match what.known() {
-            Some(known) => device.answer(self.held(device)?.input(), Question::of(known), output, &mut Scratch::new()),
-            None => device.reduce_into(meets::<_, _, u64>(self, what), Sum, output),
+        if let Some(element) = S::Item::ELEMENT
+            && let Some(known) = what.known()
+        {
+            let question = Question::of(element, known);
+            return device.answer(self.held(device)?.input(), question, output, &mut Scratch::new());
         }
+        device.reduce_into(meets::<_, _, u64>(self, what), Sum, output)
     }
 
     fn test<C: Condition<S::Item>>(self, device: &Device, what: &C, test: Test) -> Result<bool> {
@@ -174,9 +179,11 @@ impl<S: Source<Item: Element>> Countable for S {
         test: Test,
         output: Output<'_, u8>,
     ) -> Result<()> {
-        if what.known() == Some(Known::NonZero) {
+        if let Some(element) = S::Item::ELEMENT
+            && what.known() == Some(Known::NonZero)
+        {
             let answer = if test == Test::Any { Answer::Any } else { Answer::All };
-            let question = Question { answer, ..Question::of(Known::<S::Item>::NonZero) };
+            let question = Question { answer, ..Question::of(element, Known::NonZero) };
             return device.answer(self.held(device)?.input(), question, output, &mut Scratch::new());
         }
         test.answer_into(device, meets::<_, _, u8>(self, what), output)
@@ -184,14 +191,14 @@ impl<S: Source<Item: Element>> Countable for S {
 }
 
 /// 1 for each element that meets the condition, 0 for the others.
-pub(crate) fn meets<S: Source<Item: Element>, C: Condition<S::Item>, R: Element<Acc = R>>(
+pub(crate) fn meets<S: Source<Item: Testable>, C: Condition<S::Item>, R: Element<Acc = R>>(
     source: S,
     what: &C,
 ) -> impl Source<Item = R> {
-    source.cast::<<S::Item as Element>::Acc>().map(what.first().number::<_, R>())
+    Arguments(source).map(what.first().number::<_, R>())
 }
 
-impl<S: Source<Item: Element>> Countable for Counted<'_, S> {
+impl<S: Source<Item: Testable>> Countable for Counted<'_, S> {
     type Tests = bool;
 
     fn count<C: Condition<S::Item>>(self, device: &Device, what: &C) -> Result<u64> {
@@ -223,7 +230,7 @@ impl<S: Source<Item: Element>> Countable for Counted<'_, S> {
 /// Groups of sources: the numbers of [`meets`], reduced.
 macro_rules! groups {
     ($($Group:ident [$part:ident: $Part:ident, $Bound:ident];)*) => { $(
-        impl<S: Source<Item: Element>, $Part: Source<Item: $Bound>> Countable for $Group<S, $Part> {
+        impl<S: Source<Item: Testable>, $Part: Source<Item: $Bound>> Countable for $Group<S, $Part> {
             type Tests = Self::Of<u8>;
 
             fn count<C: Condition<S::Item>>(self, device: &Device, what: &C) -> Result<Self::Of<u64>> {
@@ -263,7 +270,7 @@ groups! {
     ByKey[keys: K, Element];
 }
 
-impl<V: Shaped, A: Axes> Countable for Along<V, A> {
+impl<V: Viewed<To: Testable>, A: Axes> Countable for Along<V, A> {
     type Tests = Buffer<u8>;
 
     fn count<C: Condition<V::To>>(self, device: &Device, what: &C) -> Result<Buffer<u64>> {
@@ -293,14 +300,22 @@ impl<V: Shaped, A: Axes> Countable for Along<V, A> {
     }
 }
 
+lines_of_expressions! { Countable[Testable] {
+    type Tests = Buffer<u8>;
+    fn count<C: Condition<Self::Item>>(what: &C) -> Buffer<u64>;
+    fn count_into<C: Condition<Self::Item>>(what: &C, output: Output<'_, u64>) -> ();
+    fn test<C: Condition<Self::Item>>(what: &C, test: Test) -> Buffer<u8>;
+    fn test_into<C: Condition<Self::Item>>(what: &C, test: Test, output: Output<'_, u8>) -> ();
+} }
+
 /// The numbers of [`meets`] for the elements of lines, in memory: a matrix with a row for each line, and its shape.
-fn numbers<V: Shaped, A: Axes>(
+fn numbers<V: Viewed<To: Testable>, A: Axes>(
     device: &Device,
     lines: &Along<V, A>,
     what: &impl Condition<V::To>,
 ) -> Result<([usize; 2], Buffer<u8>)> {
     let (elements, rows, len) = lines.in_memory(device)?;
-    let numbers = device.transform(meets::<_, _, u8>(elements.input().cast::<V::To>(), what))?;
+    let numbers = device.transform(meets::<_, _, u8>(V::converted(elements.input()), what))?;
     Ok(([rows, len], numbers))
 }
 
@@ -309,7 +324,8 @@ fn numbers<V: Shaped, A: Axes>(
 /// These methods count the elements that meet a condition. Module: [`reduce::count`](crate::reduce::count).
 impl Device {
     /// The number of elements that meet a condition, of a whole input or of each group. The condition may capture values,
-    /// and another value needs no new build.
+    /// and another value needs no new build. Elements may be [structs](Testable), and the condition a function of the
+    /// struct.
     ///
     /// # Errors
     ///
@@ -448,7 +464,7 @@ impl Device {
 
     /// Writes the answer to `output`. `R` is `u64` for counts, and `u8` for booleans.
     #[inline(never)]
-    fn answer<T: Element, R: Pod + From<u8> + TryFrom<u64>>(
+    fn answer<T: Pod, R: Pod + From<u8> + TryFrom<u64>>(
         &self,
         input: Input<'_, T>,
         question: Question,

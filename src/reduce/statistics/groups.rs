@@ -23,7 +23,7 @@ use crate::{
     },
     runtime::{Backend, extents_apart},
     segments::segments,
-    source::{Along, Axes, Segments},
+    source::{Along, Axes, Segments, group::lines_of_expressions},
 };
 
 impl<S: Source<Item: Element>, C: Source<Item: Offset>> Measurable for Segments<S, C> {
@@ -71,6 +71,14 @@ impl<T: Element, A: Axes> Measurable for Along<NdView<'_, T>, A> {
         })
     }
 }
+
+lines_of_expressions! { Measurable[Element] {
+    type Found = Vec<f64>;
+    type Statistics = Buffer<StatisticsRecord<Self::Item>>;
+    fn figure(figure: fn(Moments) -> f64) -> Vec<f64>;
+    fn statistics() -> Self::Statistics;
+    fn statistics_into(output: Output<'_, StatisticsRecord<Self::Item>>) -> ();
+} }
 
 impl Device {
     /// The statistics of segments, compiled once for each set of types.

@@ -31,7 +31,7 @@ use crate::{
     runtime::{Backend, extents_apart},
     source::{
         Along, Axes, NdCast, Plain, Viewed, Wide,
-        group::{adjoin, in_memory, kept_and_taken, put_lines},
+        group::{adjoin, in_memory, kept_and_taken, lines_of_expressions, put_lines},
         transform::Held,
     },
 };
@@ -121,6 +121,11 @@ impl<T: Element, U: Element + From<T>, A: Axes> Scannable for Along<NdCast<'_, T
     }
 }
 
+lines_of_expressions! { Scannable[Combinable + Plain] {
+    fn scan<O: Core<Self::Item>>(op: O, usage: Scan<Self::Item>) -> Buffer<Self::Item>;
+    fn scan_into<O: Core<Self::Item>>(op: O, usage: Scan<Self::Item>, output: Output<'_, Self::Item>) -> ();
+} }
+
 /// The scan of lines along axes.
 struct Lines<'a, T: Pod> {
     device: &'a Device,
@@ -152,10 +157,10 @@ impl<T: Combinable + Plain> OfEither<T> for Lines<'_, T> {
         }
         let (input, parts) = (elements.input(), Some(device.rows(len)));
         if adjoin(view.shape(), axes)? {
-            return device.scan_structs(op, input, parts, usage, output);
+            return device.scan_structs(op, (input, None), parts, usage, output);
         }
         let mut scanned = device.temporary(rows * len)?;
-        device.scan_structs(op, input, parts, usage, Output::from(&mut scanned))?;
+        device.scan_structs(op, (input, None), parts, usage, Output::from(&mut scanned))?;
         put_lines(device, view.shape(), axes, &scanned, output)
     }
 }

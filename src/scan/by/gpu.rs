@@ -5,6 +5,7 @@ use bytemuck::Pod;
 use super::{RUN, lanes};
 use crate::{
     ElementType, Result,
+    counted::{ClCount, with_length},
     op::{Code, Operator},
     runtime::{ClInput, ProgramSpec, opencl::ClDevice},
     scan::gpu::{Heads, Operation, Plan, with_heads},
@@ -24,11 +25,13 @@ pub struct Form {
     pub reversed: bool,
     /// The source of segment heads, if there are segments.
     pub heads: Option<Heads>,
+    /// The type of the count in memory, if it is the number of elements.
+    pub count: Option<ElementType>,
 }
 
 impl Form {
     pub fn of<T: Pod, F: Fn(T, T) -> T>(op: &Operator<T, F>, reversed: bool, heads: Option<Heads>) -> Self {
-        Self { source: op.source(), size: size_of::<T>(), needs_fp64: op.needs_fp64, reversed, heads }
+        Self { source: op.source(), size: size_of::<T>(), needs_fp64: op.needs_fp64, reversed, heads, count: None }
     }
 }
 
@@ -43,6 +46,14 @@ impl Operation for Form {
 
     fn plan(&self, outputs: usize, [_, heads_aligned]: [bool; 2], caps: &Tuned, wide: bool) -> Result<Plan> {
         plan(outputs, self, heads_aligned, caps, wide)
+    }
+
+    fn of_count(&self, count: &ClCount) -> Box<dyn Operation> {
+        Box::new(Self { count: Some(count.element()), ..self.clone() })
+    }
+
+    fn counts(&self) -> bool {
+        self.count.is_some()
     }
 }
 
@@ -62,7 +73,7 @@ pub fn plan(outputs: usize, form: &Form, aligned: bool, caps: &Tuned, wide: bool
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .flag("REVERSE", form.reversed)
         .flag("HEADS_ALIGNED", segmented && aligned);
-    let program = with_heads(program, form.heads).operator(&form.source);
+    let program = with_length(with_heads(program, form.heads), form.count).operator(&form.source);
     Ok(Plan::of_two_reads(
         program,
         outputs.div_ceil(lanes * RUN),

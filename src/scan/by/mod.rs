@@ -27,7 +27,8 @@ use super::{
     segmented::Segments,
 };
 use crate::{
-    Device, Input, Output, Result, Scratch,
+    Device, Output, Result, Scratch,
+    counted::Firsts,
     op::{Core, Operator},
     runtime::Backend,
 };
@@ -46,12 +47,12 @@ pub const fn lanes(size: usize) -> usize {
 
 impl Device {
     /// All scans of structs, compiled once for each operator. Without `parts`, an exclusive scan may have n + 1
-    /// results.
+    /// results. Only OpenCL devices read a count.
     #[inline(never)]
     pub(crate) fn scan_structs<T, F>(
         &self,
         op: &Operator<T, F>,
-        input: Input<'_, T>,
+        (input, count): Firsts<'_, T>,
         parts: Option<Segments<'_>>,
         usage: Scan<T>,
         output: Output<'_, T>,
@@ -77,7 +78,7 @@ impl Device {
                 let form = gpu::Form::of(op, usage.reversed, heads);
                 let (start, scratch) = (Start::of_struct(op.identity, usage), &mut Scratch::new());
                 let input = (input.any(), starts);
-                scan_any(device, &form, &start, input, None, output.any(), scratch)
+                scan_any(device, &form, &start, input, count, output.any(), scratch)
             }
             (Backend::Cpu, Some(Segments::Cl(..))) => unreachable!("the same device made the segments"),
         }

@@ -181,7 +181,7 @@ where
         let Self { device, source, usage, output, parts } = self;
         let held = source.held(device)?;
         let input = held.input();
-        device.scan_structs(op, input, Some(parts(input.len())?), usage, output)
+        device.scan_structs(op, (input, None), Some(parts(input.len())?), usage, output)
     }
 }
 

@@ -12,13 +12,13 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 
-use super::{Selectable, cpu, gpu};
-use crate::runtime::apart;
+use super::{Selectable, cpu, expect_values, gpu};
 use crate::{
-    Buffer, Device, Element, Output, Result, Scratch,
+    Buffer, Device, Output, Result, Scratch,
     counted::{Firsts, on_device},
     op::{Condition, Counts, ForPartitions},
-    runtime::Backend,
+    runtime::{Backend, apart},
+    source::Testable,
 };
 
 /// # Partitions
@@ -112,7 +112,7 @@ impl Device {
 
     /// Writes each element to its part.
     #[inline(never)]
-    pub(super) fn part<T: Element, C: Condition<T>>(
+    pub(super) fn part<T: Testable, C: Condition<T>>(
         &self,
         (input, length): Firsts<'_, T>,
         what: &C,
@@ -122,6 +122,7 @@ impl Device {
     ) -> Result<()> {
         output.expect_len(input.len(), "a partition")?;
         counts.expect_len(C::Counts::PARTS - 1, "a partition's counts")?;
+        expect_values::<T>()?;
         match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
@@ -138,6 +139,10 @@ impl Device {
                 }
                 counts.host()?.iter_mut().zip(found).for_each(|(count, total)| *count = total as u64);
                 Ok(())
+            }
+            Backend::OpenCl(_) if const { T::ELEMENT.is_none() } => {
+                let form = gpu::Form { reversed: C::LOOSE, ..gpu::Form::of_values(size_of::<T>(), C::Counts::PARTS) };
+                self.move_structs(&form, (input, length), what, output, counts)
             }
             Backend::OpenCl(device) => {
                 let (input, output) = (input.cl(device)?, output.cl(device, length.is_some())?);

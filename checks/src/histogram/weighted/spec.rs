@@ -329,4 +329,8 @@ pub(crate) fn programs(caps: &Tuned, programs: &mut Vec<crate::ProgramSpec>) {
             }
         }
     }
+    let samples = Samples { element: ElementType::U32, bins: 256, map: 3 };
+    let form = Form { samples, weight: ElementType::F32, sum: ElementType::F32 };
+    let by_count = plan(1 << 28, form, true, caps, false).map(|plan| plan.of_count(Some(ElementType::U64)));
+    programs.extend(by_count.into_iter().flat_map(|plan| [plan.count, plan.weights]));
 }

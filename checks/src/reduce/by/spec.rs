@@ -214,10 +214,12 @@ pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     let mut programs: Vec<_> = plans.flat_map(Result::unwrap_or_default).map(|pass| pass.program).collect();
     let (keys, offsets) = (Heads::Keys(ElementType::F32), Heads::Offsets(ElementType::U64));
     let forms = [(None, false), (None, true), (Some(keys), true), (Some(Heads::Flags), false), (Some(offsets), false)];
-    for (heads, reversed) in forms.into_iter().chain([(Some(Heads::Rows), false)]) {
-        let plan =
-            scan::by::gpu::plan(1 << 20, &scan::by::gpu::Form::of(&centre(), reversed, heads), true, caps, false);
-        programs.extend(plan.map(|plan| plan.program));
+    let forms = forms.into_iter().chain([(Some(Heads::Rows), false)]);
+    let forms = forms.map(|(heads, reversed)| scan::by::gpu::Form::of(&centre(), reversed, heads));
+    let by_count =
+        scan::by::gpu::Form { count: Some(ElementType::U64), ..scan::by::gpu::Form::of(&centre(), true, None) };
+    for form in forms.chain([by_count]) {
+        programs.extend(scan::by::gpu::plan(1 << 20, &form, true, caps, false).map(|plan| plan.program));
     }
     programs
 }

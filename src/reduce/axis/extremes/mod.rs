@@ -22,7 +22,7 @@ use crate::{
     Device, Element, Error, ErrorKind, NdView, Output, Result, Scratch,
     reduce::{End, Ends, Extremal, Extremes},
     runtime::Backend,
-    source::{Along, AlongOne, Axes},
+    source::{Along, AlongOne, Axes, group::lines_of_expressions},
 };
 
 impl<T: Element, A: Axes> Extremal for Along<NdView<'_, T>, A> {
@@ -48,6 +48,15 @@ impl<T: Element, A: Axes> Extremal for Along<NdView<'_, T>, A> {
         device.axis_extremes_into(lines.view()?, lines.axis, Ends::Both, values, indices, &mut Scratch::new())
     }
 }
+
+lines_of_expressions! { Extremal[Element] {
+    type One = Extremes<Self::Item>;
+    type Both = Extremes<Self::Item>;
+    fn one(end: End) -> Self::One;
+    fn one_into(end: End, values: Output<'_, Self::Item>, indices: Output<'_, u64>) -> ();
+    fn both() -> Self::Both;
+    fn both_into(values: Output<'_, Self::Item>, indices: Output<'_, u64>) -> ();
+} }
 
 impl Device {
     #[inline(never)]

@@ -31,7 +31,7 @@ use crate::{
     Buffer, Device, Element, Error, ErrorKind, NdView, Output, Result, Scratch, memory,
     reduce::moments::{self, Moments},
     runtime::Backend,
-    source::{Along, AlongOne, Axes, Grouped},
+    source::{Along, AlongOne, Axes, Grouped, group::lines_of_expressions},
 };
 
 /// Words of a [`MomentsRecord`].
@@ -133,6 +133,11 @@ impl<T: Element, A: Axes> MeasurableGroups for Along<NdView<'_, T>, A> {
         device.moments_one(lines.view()?, lines.axis, output, &mut Scratch::new())
     }
 }
+
+lines_of_expressions! { MeasurableGroups[Element] {
+    fn moments() -> Buffer<MomentsRecord<Self::Item>>;
+    fn moments_into(output: Output<'_, MomentsRecord<Self::Item>>) -> ();
+} }
 
 /// # Mean and variance of groups
 ///
