@@ -8,7 +8,7 @@ use oclprim::{
     Device, ErrorKind, ExactSum, Float, Input, Layout, NdView, Source, Tuning, bf16, f16,
     internals::{
         data::Rng,
-        oracle::{exact_mean, exact_sum},
+        oracle::{exact_mean, exact_product_sum, exact_sum},
     },
     op::{Max, Mean, Product, Sum, Usage},
     source::{constant, counting},
@@ -280,7 +280,7 @@ fn factors<T: Float>(lens: &[usize], kinds: &[usize], seed: u64) -> ([Vec<T>; 2]
     for &len in lens {
         let [kind, other] = [0; 2].map(|_| kinds[rng.below(kinds.len() as u64) as usize]);
         let (a, b) = (hard::<T>(kind, len, &mut rng), hard::<T>(other, len, &mut rng));
-        sums.push(product_sum(&a, &b).round());
+        sums.push(exact_product_sum(&a, &b));
         x.extend(a);
         y.extend(b);
         offsets.push(x.len() as u32);

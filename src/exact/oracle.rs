@@ -111,10 +111,23 @@ fn exact_quotient<T: Element, S: Element>(x: &[T], divisor: u64) -> S {
     for x in x {
         wide.push(x.to_f64());
     }
-    S::from_f64(exact_quotient_of(&wide, divisor, S::TYPE))
+    S::from_f64(exact_quotient_of(&wide, &|| wide.iter().map(|&x| Term::of(x)).collect(), divisor, S::TYPE))
 }
 
-fn exact_quotient_of(x: &[f64], divisor: u64, to: ElementType) -> f64 {
+/// The sum of the products `x[i] * y[i]`, rounded to their type: the rules for special values, and the big integer for
+/// the rest.
+pub fn exact_product_sum<T: Element>(x: &[T], y: &[T]) -> T {
+    let pairs: Vec<(f64, f64)> = x.iter().zip(y).map(|(x, y)| (x.to_f64(), y.to_f64())).collect();
+    // A product of nonzero numbers may round to 0, so 1 stands for it.
+    let is_ordinary = |x: f64| x.is_finite() && x != 0.0;
+    let kinds: Vec<f64> =
+        pairs.iter().map(|&(x, y)| if is_ordinary(x) && is_ordinary(y) { 1.0 } else { x * y }).collect();
+    let terms = || pairs.iter().map(|&(x, y)| Term::product(x, y)).collect();
+    T::from_f64(exact_quotient_of(&kinds, &terms, 1, T::TYPE))
+}
+
+/// The rules for the special values among `x`; if they do not apply, the sum of `terms` divided by `divisor`.
+fn exact_quotient_of(x: &[f64], terms: &dyn Fn() -> Vec<Term>, divisor: u64, to: ElementType) -> f64 {
     let any = |test: fn(f64) -> bool| x.iter().any(|&x| test(x));
     let (plus, minus) = (any(|x| x == f64::INFINITY), any(|x| x == f64::NEG_INFINITY));
     if any(f64::is_nan) || (plus && minus) {
@@ -126,6 +139,5 @@ fn exact_quotient_of(x: &[f64], divisor: u64, to: ElementType) -> f64 {
     if !x.is_empty() && !any(|x| x.to_bits() != (-0f64).to_bits()) {
         return -0.0;
     }
-    let terms: Vec<Term> = x.iter().map(|&x| Term::of(x)).collect();
-    rounded_quotient(&terms, divisor, to)
+    rounded_quotient(&terms(), divisor, to)
 }
