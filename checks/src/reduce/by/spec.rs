@@ -215,9 +215,12 @@ pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     let (keys, offsets) = (Heads::Keys(ElementType::F32), Heads::Offsets(ElementType::U64));
     let forms = [(None, false), (None, true), (Some(keys), true), (Some(Heads::Flags), false), (Some(offsets), false)];
     for (heads, reversed) in forms.into_iter().chain([(Some(Heads::Rows), false)]) {
-        let plan =
-            scan::by::gpu::plan(1 << 20, &scan::by::gpu::Form::of(&centre(), reversed, heads), true, caps, false);
-        programs.extend(plan.map(|plan| plan.program));
+        let form = scan::by::gpu::Form::of(&centre(), reversed, heads);
+        let ends = matches!(heads, Some(Heads::Offsets(_) | Heads::Rows));
+        for form in [form.clone(), scan::by::gpu::Form { ends, ..form }] {
+            let plan = scan::by::gpu::plan(1 << 20, &form, true, caps, false);
+            programs.extend(plan.map(|plan| plan.program));
+        }
     }
     programs
 }
