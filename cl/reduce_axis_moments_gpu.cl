@@ -134,7 +134,7 @@ static inline void take(__global const T* in, const long stride, const uint lane
     Quad quad = {{0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {whole, whole, whole, whole}};
     if (count != CHUNK) {
         const uint rows = count / LANES, more = count % LANES;
-        const A less = rows > 0 ? ratio(1, rows) : 0, all = ratio(1, rows + 1);
+        const A less = rows > 0 ? part_of(rows) : 0, all = part_of(rows + 1);
         UNROLL
         for (uint k = 0; k < 4; k++) {
             quad.part[k] = lane + k < more ? all : less;
@@ -215,6 +215,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_moments(
     const OFFSET_T each = run >> (31 - clz(share / QUADS)), start = part * run + own / QUADS * each;
     const uint number = start < chunks ? min(each, (OFFSET_T)(chunks - start)) : 0;
     const OFFSET_T left = number > 0 ? len - start * CHUNK : 0;
+    // Not all of it is set, since that takes longer than a join of few parts.
     Moments carry[CHUNKS_DEPTH];
     carry[0] = (Moments)NOTHING;
     uint depth = 0;
@@ -252,6 +253,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_moments_parts
     const OFFSET_T start = own / QUADS * each;
     const uint number = output < outputs && start < parts ? min(each, (OFFSET_T)(parts - start)) : 0;
     const OFFSET_T left = number > 0 ? len - start * unit : 0;
+    // Not all of it is set, since that takes longer than a join of few parts.
     Moments carry[PARTS_DEPTH];
     carry[0] = (Moments)NOTHING;
     uint depth = 0;

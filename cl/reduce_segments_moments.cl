@@ -32,6 +32,8 @@
 #define QUADS (LANES / 4)
 #define UNROLL _Pragma("unroll")
 #define PARTS_TEAM (WG == 1 ? 1 : QUADS)
+// Quads of the segments of a work-group.
+#define SLOTS (WG / TEAM * QUADS)
 #include "lib/moments_tree.cl"
 
 #define TQ CAT(T, 4)
@@ -43,11 +45,27 @@ static inline uint lanes_of(const OFFSET_T len)
     return len <= 4 * ROWS ? 4 : len <= 8 * ROWS ? 8 : len <= 16 * ROWS ? 16 : LANES;
 }
 
-static inline AQ load_quad(__global const T* in)
+static inline AQ acc_quad(const TQ q) { return (AQ)(to_acc(q.s0), to_acc(q.s1), to_acc(q.s2), to_acc(q.s3)); }
+
+static inline AQ load_quad(__global const T* in) { return acc_quad(vload4(0, in)); }
+
+#if WG > 1
+// Loads a quad of ROWS whole rows.
+INLINED void load_quads(TQ* held, __global const T* in, const uint lanes)
 {
-    const TQ q = vload4(0, in);
-    return (AQ)(to_acc(q.s0), to_acc(q.s1), to_acc(q.s2), to_acc(q.s3));
+    if ((size_t)in % (4 * T_BYTES) == 0) {
+        UNROLL
+        for (uint r = 0; r < ROWS; r++) {
+            held[r] = *(__global const TQ*)(in + r * lanes);
+        }
+    } else {
+        UNROLL
+        for (uint r = 0; r < ROWS; r++) {
+            held[r] = vload4(0, in + r * lanes);
+        }
+    }
 }
+#endif
 
 // Makes the moments of the quad from `lane` on, of the `count` > 0 elements of a chunk that starts at `in`.
 static inline void take(__global const T* in, const uint lanes, const uint lane, const uint count, Moments* m)
@@ -64,16 +82,31 @@ static inline void take(__global const T* in, const uint lanes, const uint lane,
         last.s3 = left > 3 ? to_acc(last_row[3]) : (A)0;
     }
 #ifdef A_FLOAT
-    AQ mean = 0, rest = 0, m2 = 0;
-    IN_ORDER
-    for (uint r = 0; r < rows; r++) {
-        mean += load_quad(in + r * lanes + lane);
+    AQ mean = 0, rest = 0, m2 = 0, part = (AQ)((A)(1.0f / ROWS));
+#if WG > 1
+    // A whole chunk stays in registers for the second pass.
+    const int whole = rows == ROWS;
+    TQ held[ROWS];
+    if (whole) {
+        load_quads(held, in + lane, lanes);
+        UNROLL
+        for (uint r = 0; r < ROWS; r++) {
+            mean += acc_quad(held[r]);
+        }
     }
-    // A sum is never -0, so that adding 0 does not change it.
-    mean += last;
-    const A less = rows > 0 ? ratio(1, rows) : (A)0, all = ratio(1, rows + 1);
-    const AQ part =
-        (AQ)(left > 0 ? all : less, left > 1 ? all : less, left > 2 ? all : less, left > 3 ? all : less);
+#else
+    const int whole = 0;
+#endif
+    if (!whole) {
+        IN_ORDER
+        for (uint r = 0; r < rows; r++) {
+            mean += load_quad(in + r * lanes + lane);
+        }
+        // A sum is never -0, so that adding 0 does not change it.
+        mean += last;
+        const A less = rows > 0 ? part_of(rows) : (A)0, all = part_of(rows + 1);
+        part = (AQ)(left > 0 ? all : less, left > 1 ? all : less, left > 2 ? all : less, left > 3 ? all : less);
+    }
     mean *= part;
     if (!(IS_FINITE(mean.s0) && IS_FINITE(mean.s1) && IS_FINITE(mean.s2) && IS_FINITE(mean.s3))) {
         mean.s0 = IS_FINITE(mean.s0) ? mean.s0 : far_mean(in, 1, count, lanes, lane, part.s0);
@@ -81,11 +114,23 @@ static inline void take(__global const T* in, const uint lanes, const uint lane,
         mean.s2 = IS_FINITE(mean.s2) ? mean.s2 : far_mean(in, 1, count, lanes, lane + 2, part.s2);
         mean.s3 = IS_FINITE(mean.s3) ? mean.s3 : far_mean(in, 1, count, lanes, lane + 3, part.s3);
     }
-    IN_ORDER
-    for (uint r = 0; r < rows; r++) {
-        const AQ d = load_quad(in + r * lanes + lane) - mean;
-        rest += d;
-        m2 += d * d;
+#if WG > 1
+    if (whole) {
+        UNROLL
+        for (uint r = 0; r < ROWS; r++) {
+            const AQ d = acc_quad(held[r]) - mean;
+            rest += d;
+            m2 += d * d;
+        }
+    }
+#endif
+    if (!whole) {
+        IN_ORDER
+        for (uint r = 0; r < rows; r++) {
+            const AQ d = load_quad(in + r * lanes + lane) - mean;
+            rest += d;
+            m2 += d * d;
+        }
     }
     if (left > 0) {
         const AQ d =
@@ -221,32 +266,44 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void moments_heads(
         store_record(out, out_offset, segment, len, &all[0]);
     }
 #else
-    __local MOMENT_T tree[MOMENT_WORDS * WG];
-    const uint item = get_local_id(0), own = item % TEAM;
+    // A work-item has each TEAM-th quad of its segment.
+    __local MOMENT_T tree[MOMENT_WORDS * SLOTS];
+    const uint item = get_local_id(0), own = item % TEAM, slot = item / TEAM * QUADS;
     const OFFSET_T segment = (OFFSET_T)get_group_id(0) * (WG / TEAM) + item / TEAM;
     const OFFSET_T start = segment < segments ? START(segment) : 0, len = segment < segments ? LENGTH(segment) : 0;
     const uint lanes = lanes_of(len);
     const int whole = len <= part;
-    Moments m = nothing;
-    if (whole && len > 0 && own < lanes / 4) {
-        take_quad(in + start, len, own, &m);
-    } else if (!whole && long_segment_in(offsets, segments, n, start / part, part) == segment + 1) {
-        take_quad(in + start, part, own, &m);
-        QUADS_OF(0, start / part)[own] = m;
+    const int starts_long = !whole && long_segment_in(offsets, segments, n, start / part, part) == segment + 1;
+    const uint quads_here = starts_long ? QUADS : whole && len > 0 ? lanes / 4 : 0;
+    ROLLED
+    for (uint quad = own; quad < quads_here; quad += TEAM) {
+        Moments m = nothing;
+        take_quad(in + start, starts_long ? part : len, quad, &m);
+        if (starts_long) {
+            QUADS_OF(0, start / part)[quad] = m;
+        }
+        put_moments(tree, SLOTS, slot + quad, &m);
     }
-    put_moments(tree, WG, item, &m);
     barrier(CLK_LOCAL_MEM_FENCE);
     ROLLED
     for (uint d = 1; d < QUADS; d *= 2) {
-        if (own % (2 * d) == 0 && own + d < lanes / 4) {
-            Moments next;
-            get_moments(tree, WG, item + d, &next);
-            join_next(&m, &next, len, lanes, own, d);
-            put_moments(tree, WG, item, &m);
+        ROLLED
+        for (uint quad = own; quad < quads_here; quad += TEAM) {
+            if (quad % (2 * d) == 0 && quad + d < quads_here) {
+                Moments m, next;
+                get_moments(tree, SLOTS, slot + quad, &m);
+                get_moments(tree, SLOTS, slot + quad + d, &next);
+                join_next(&m, &next, len, lanes, quad, d);
+                put_moments(tree, SLOTS, slot + quad, &m);
+            }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     if (own == 0 && segment < segments && whole) {
+        Moments m = nothing;
+        if (len > 0) {
+            get_moments(tree, SLOTS, slot, &m);
+        }
         store_record(out, out_offset, segment, len, &m);
     }
 #endif
@@ -296,11 +353,12 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void moments_join(
     __global const Moments* quads = (__global const Moments*)quads_base;
     offsets += offsets_offset;
     const OFFSET_T tile = get_group_id(0), found = long_segment_in(offsets, segments, n, tile, part);
-    const OFFSET_T len = found > 0 ? LENGTH(found - 1) : 0, parts = len / part + (len % part != 0);
-#if WG == 1
+    // Most work-groups end here.
     if (found == 0) {
         return;
     }
+    const OFFSET_T len = LENGTH(found - 1), parts = len / part + (len % part != 0);
+#if WG == 1
     Moments all[QUADS];
     for (uint quad = 0; quad < QUADS; quad++) {
         Moments carry[PARTS_DEPTH];
@@ -325,7 +383,9 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void moments_join(
     const OFFSET_T start = item / QUADS * each;
     const uint number = start < parts ? min(each, (OFFSET_T)(parts - start)) : 0;
     const OFFSET_T left = number > 0 ? len - start * part : 0;
-    Moments carry[PARTS_DEPTH] = {NOTHING};
+    // Not all of it is set, since that takes longer than a join of few parts.
+    Moments carry[PARTS_DEPTH], nothing = NOTHING;
+    carry[0] = nothing;
     uint depth = 0;
     for (uint i = 0; i < number; i++) {
         Moments m = QUADS_OF(start + i > 0, tile + start + i)[quad];
@@ -336,7 +396,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void moments_join(
     }
     Moments m = carry[0];
     join_share(&m, item, WG, 1, (ulong)each * part, len, 1, tree);
-    if (item == 0 && found > 0) {
+    if (item == 0) {
         store_record(out, out_offset, found - 1, len, &m);
     }
 #endif

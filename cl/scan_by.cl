@@ -13,12 +13,17 @@
 //     scan_ranks:       with BY_OFFSETS: the rank of each tile among the offsets (lib/heads.cl)
 //     scan_aggregates:  reads the elements of all tiles but the last; writes the aggregates of these tiles
 //     scan_spine:       for each level: reads the aggregates; writes prefixes in their place, and aggregates of groups
-//     scan_tiles:       reads n elements twice, the second time from a cache; writes the results
+//     scan_tiles:       reads n elements; writes the results
 //
-//     scan_ends:        for a reduction of segments: reads the offsets and the last result of each; writes these
+// ENDS: a reduction of segments. scan_tiles writes only the last result of each segment, to out[s] for segment s. With
+// BY_OFFSETS, scan_ends writes the identity for empty segments: it reads the offsets.
 //
 // One tile needs only scan_tiles, and with BY_OFFSETS scan_ranks before it. A scan may be in place, since a work-item
 // stores the result of an index after the last load of that element.
+//
+// STAGED: neighbouring work-items load neighbouring words of a tile to local memory, and store results from there. Each
+// lane has a row of its RUN elements there, and a gap after it. So the first elements of neighbouring lanes are in
+// different banks. Without STAGED, a lane reads its elements from global memory, in scan_tiles twice.
 #include "lib/user_op.cl"
 
 #ifndef WG
@@ -61,6 +66,89 @@
 #endif
 #define BITS_WORDS (SEARCHES_OFFSETS ? TILE / 32 : 1)
 
+#ifdef STAGED
+// The largest word of which elements consist; a row has a gap of such words, as large as the alignment of elements.
+#if T_BYTES % 4 == 0
+#define STAGE_WORD uint
+#define WORD_BYTES 4
+#elif T_BYTES % 2 == 0
+#define STAGE_WORD ushort
+#define WORD_BYTES 2
+#else
+#define STAGE_WORD uchar
+#define WORD_BYTES 1
+#endif
+typedef struct {
+    uchar first;
+    T second;
+} aligned_t;
+#define ALIGNMENT (sizeof(aligned_t) - sizeof(T))
+#define WORDS (T_BYTES / WORD_BYTES)
+#define GAP (ALIGNMENT > 4 ? ALIGNMENT / WORD_BYTES : 4 / WORD_BYTES)
+#define STAGE_WORDS (LANES * (RUN * WORDS + GAP))
+#define STAGE_AT(position) ((position) * WORDS + (position) / RUN * GAP)
+#define STAGED_ELEMENT(position) (*(__local T*)(stage + STAGE_AT(position)))
+#define STAGE __local STAGE_WORD stage[STAGE_WORDS] __attribute__((aligned(64)));
+#define STAGE_PARAM , __local STAGE_WORD* stage
+#define STAGE_PASS , stage
+
+// The place in the stage of word i in memory, of a tile of `count` elements.
+INLINED uint staged_place(const uint i, const uint count)
+{
+    const uint element = i / WORDS;
+    return STAGE_AT(REVERSE ? count - 1 - element : element) + i % WORDS;
+}
+
+// Loads the `count` elements of a tile from x on. All work-items call it; the elements are there after the next barrier.
+INLINED void load_stage(__global const T* x, const uint count STAGE_PARAM)
+{
+    __global const STAGE_WORD* words = (__global const STAGE_WORD*)x;
+    if (count == TILE) {
+        _Pragma("unroll 8")
+        for (uint i = get_local_id(0); i < TILE * WORDS; i += WG) {
+            stage[staged_place(i, TILE)] = words[i];
+        }
+    } else {
+        for (uint i = get_local_id(0); i < count * WORDS; i += WG) {
+            stage[staged_place(i, count)] = words[i];
+        }
+    }
+}
+
+// Stores as many results.
+INLINED void store_stage(__global T* x, const uint count STAGE_PARAM)
+{
+    __global STAGE_WORD* words = (__global STAGE_WORD*)x;
+    if (count == TILE) {
+        _Pragma("unroll 8")
+        for (uint i = get_local_id(0); i < TILE * WORDS; i += WG) {
+            words[i] = stage[staged_place(i, TILE)];
+        }
+    } else {
+        for (uint i = get_local_id(0); i < count * WORDS; i += WG) {
+            words[i] = stage[staged_place(i, count)];
+        }
+    }
+}
+
+// The first element in memory of a tile of `count` elements, of `len` in all.
+#define STAGE_START(base, count, len) (REVERSE ? (len) - (base) - (count) : (base))
+#define ELEMENT(k) STAGED_ELEMENT(lane * RUN + (k))
+#define RESULT(k) STAGED_ELEMENT(lane * RUN + (k))
+#else
+#define STAGE
+#define STAGE_PARAM
+#define STAGE_PASS
+#define ELEMENT(k) x[AT(first + (k), n)]
+#define RESULT(k) out[AT(first + (k), OUTPUTS)]
+#endif
+
+// The number of elements of a tile.
+INLINED uint count_of(const OFFSET_T base, const OFFSET_T n)
+{
+    return base >= n ? 0 : (uint)min((OFFSET_T)TILE, (OFFSET_T)(n - base));
+}
+
 #define KERNEL __kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
 
 // With BY_OFFSETS, sets the segment-head flags of a tile. All work-items call it.
@@ -88,13 +176,19 @@ INLINED uint heads_of_lane(
 }
 
 // Scans the aggregates of a tile's lanes in each group of `group` lanes: lanes[l] becomes the inclusive prefix of lane
-// l in its group. Lanes without elements have the identity. All work-items call it; it ends with a barrier.
+// l in its group. Lanes without elements have the identity. A work-item keeps the segment-head flags of its lanes in
+// `lane_heads`. All work-items call it; it ends with a barrier.
 INLINED void scan_lanes(
     __global const T* x, OFFSET_T tile, OFFSET_T n, const uint group, LANE_SPACE Partial* lanes,
-    LANE_SPACE uint* bits HEAD_PARAMS)
+    LANE_SPACE uint* bits, LANE_SPACE uchar* lane_heads STAGE_PARAM HEAD_PARAMS)
 {
     const uint item = get_local_id(0);
     const OFFSET_T base = tile * TILE;
+#ifdef STAGED
+    const uint elements = count_of(base, n);
+    load_stage(x + STAGE_START(base, elements, n), elements STAGE_PASS);
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
     find_heads(bits, tile, n HEAD_PASS);
     for (uint lane = item; lane < LANES; lane += WG) {
         const OFFSET_T first = base + lane * RUN;
@@ -102,9 +196,10 @@ INLINED void scan_lanes(
         if (first < n) {
             const uint count = n - first < RUN ? n - first : RUN;
             const uint heads = heads_of_lane(bits, base, lane, count, n HEAD_PASS);
-            total = partial(x[AT(first, n)], heads & 1);
+            lane_heads[lane] = (uchar)heads;
+            total = partial(ELEMENT(0), heads & 1);
             for (uint k = 1; k < count; k++) {
-                total = join(total, partial(x[AT(first + k, n)], heads >> k & 1));
+                total = join(total, partial(ELEMENT(k), heads >> k & 1));
             }
         }
         STORE_PARTIAL(lanes[lane], total);
@@ -130,31 +225,89 @@ KERNEL void scan_spine(
 }
 
 #ifdef BY_OFFSETS
-// Writes ranks[t] of lib/heads.cl among `count` offsets, for each tile of n elements and for the end.
+// Writes ranks[t] of lib/heads.cl among `count` offsets, for each tile of n elements and for the end. With ENDS they are
+// followed by as many numbers of offsets: those up to t * TILE, and all.
 KERNEL void scan_ranks(
     __global const S* offsets_base, const ulong offsets_offset, const OFFSET_T count, const OFFSET_T n,
     const OFFSET_T tiles, __global OFFSET_T* ranks_base, const ulong ranks_at)
 {
     for (OFFSET_T t = get_global_id(0); t <= tiles; t += get_global_size(0)) {
         ranks_base[ranks_at + t] = rank_of_tile(offsets_base + offsets_offset, count, t, n);
+#ifdef ENDS
+        ranks_base[ranks_at + tiles + 1 + t] =
+            t == 0 ? 0 : t == tiles ? count : rank_within(offsets_base + offsets_offset, 0, count, (ulong)t * TILE);
+#endif
     }
 }
 
-// Writes the last result of each segment, of n results in all; the identity for an empty segment.
+#ifdef ENDS
+// Writes the identity for each empty segment of n elements.
 KERNEL void scan_ends(
-    __global const T* scanned_base, const ulong scanned_offset, const OFFSET_T n, __global const S* offsets_base,
-    const ulong offsets_offset, __global T* out_base, const ulong out_offset, const OFFSET_T segments)
+    const OFFSET_T n, __global const S* offsets_base, const ulong offsets_offset, __global T* out_base,
+    const ulong out_offset, const OFFSET_T segments)
 {
     __global const S* offsets = offsets_base + offsets_offset;
     for (OFFSET_T s = get_global_id(0); s < segments; s += get_global_size(0)) {
-        const ulong start = min((ulong)offsets[s], (ulong)n), end = min((ulong)offsets[s + 1], (ulong)n);
-        if (start < end) {
-            out_base[out_offset + s] = scanned_base[scanned_offset + end - 1];
-        } else {
+        if (min((ulong)offsets[s], (ulong)n) >= min((ulong)offsets[s + 1], (ulong)n)) {
             out_base[out_offset + s] = op_identity();
         }
     }
 }
+#endif
+#endif
+
+#ifdef ENDS
+// Writes `result` to the segment of tile `tile` that ends before element `end`, if one does.
+INLINED void write_end(
+    __global T* out, const OFFSET_T tile, const OFFSET_T tiles, const ulong end, const T result,
+    const OFFSET_T n HEAD_PARAMS)
+{
+#ifdef BY_ROWS
+    if (end % row == 0) {
+        out[end / row - 1] = result;
+    }
+#else
+    __global const S* offsets = offsets_base + offsets_offset;
+    __global const OFFSET_T* ends = ranks_base + ranks_at + tiles + 1;
+    const OFFSET_T high = ends[tile + 1], i = rank_within(offsets, ends[tile], high, end - 1);
+    if (i > 0 && i < high && min((ulong)offsets[i], (ulong)n) == end) {
+        out[i - 1] = result;
+    }
+#endif
+}
+
+#ifdef STAGED
+// Writes the last result of each segment that ends in a tile of `elements` elements. All work-items call it.
+INLINED void write_ends(
+    __global T* out, const OFFSET_T tile, const OFFSET_T tiles, const uint elements,
+    const OFFSET_T n STAGE_PARAM HEAD_PARAMS)
+{
+    const ulong base = (ulong)tile * TILE;
+#ifdef BY_ROWS
+    for (ulong r = base / row + get_local_id(0); (r + 1) * row <= base + elements; r += WG) {
+        out[r] = STAGED_ELEMENT((uint)((r + 1) * row - 1 - base));
+    }
+#else
+    __global const S* offsets = offsets_base + offsets_offset;
+    __global const OFFSET_T* ends = ranks_base + ranks_at + tiles + 1;
+    const OFFSET_T low = ends[tile], high = ends[tile + 1];
+    if (high - low <= 2 * TILE) {
+        for (OFFSET_T i = low + (OFFSET_T)get_local_id(0); i < high; i += WG) {
+            const ulong start = min((ulong)offsets[i > 0 ? i - 1 : 0], (ulong)n), end = min((ulong)offsets[i], (ulong)n);
+            // Offsets that are not sorted may lie outside the tile.
+            if (start < end && end - 1 - base < elements) {
+                out[i - 1] = STAGED_ELEMENT((uint)(end - 1 - base));
+            }
+        }
+    } else {
+        // Most segments are empty, so each element searches for the segment that it ends.
+        for (uint at = get_local_id(0); at < elements; at += WG) {
+            write_end(out, tile, tiles, base + at + 1, STAGED_ELEMENT(at), n HEAD_PASS);
+        }
+    }
+#endif
+}
+#endif
 #endif
 
 // Writes aggregates[t] for the whole tiles t < tiles.
@@ -164,9 +317,11 @@ KERNEL void scan_aggregates(
 {
     LANE_SPACE Partial lanes[LANES];
     LANE_SPACE uint bits[BITS_WORDS];
+    LANE_SPACE uchar lane_heads[LANES];
+    STAGE
     TAKE_LENGTH
     for (OFFSET_T tile = get_group_id(0); tile < WHOLE_TILES; tile += get_num_groups(0)) {
-        scan_lanes(in_base + in_offset, tile, n, LANES / 2, lanes, bits HEAD_PASS);
+        scan_lanes(in_base + in_offset, tile, n, LANES / 2, lanes, bits, lane_heads STAGE_PASS HEAD_PASS);
         if (get_local_id(0) == 0) {
             const Partial low = LOAD_PARTIAL(lanes[LANES / 2 - 1]), high = LOAD_PARTIAL(lanes[LANES - 1]);
             const Partial total = join(low, high);
@@ -176,8 +331,8 @@ KERNEL void scan_aggregates(
     }
 }
 
-// There are n results. An exclusive scan without segments may have n + 1: the last one is `initial` op the aggregate of
-// the whole input.
+// There are n results or, with ENDS, one for each segment. An exclusive scan without segments may have n + 1: the last
+// one is `initial` op the aggregate of the whole input.
 KERNEL void scan_tiles(
     __global const T* in_base, const ulong in_offset, LENGTH_PARAMS, __global T* out_base, const ulong out_offset,
     const OFFSET_T outputs, __global const Partial* aggregates, const OFFSET_T tiles, const T initial,
@@ -185,11 +340,13 @@ KERNEL void scan_tiles(
 {
     LANE_SPACE Partial lanes[LANES];
     LANE_SPACE uint bits[BITS_WORDS];
+    LANE_SPACE uchar lane_heads[LANES];
+    STAGE
     TAKE_LENGTH
     __global const T* x = in_base + in_offset;
     __global T* out = out_base + out_offset;
     for (OFFSET_T tile = get_group_id(0); tile < OWN_TILES; tile += get_num_groups(0)) {
-        scan_lanes(x, tile, n, LANES, lanes, bits HEAD_PASS);
+        scan_lanes(x, tile, n, LANES, lanes, bits, lane_heads STAGE_PASS HEAD_PASS);
         const OFFSET_T base = tile * TILE;
         const T tile_prefix = exclusive_prefix(aggregates, tile, tiles, initial);
         for (uint lane = get_local_id(0); lane < LANES; lane += WG) {
@@ -201,17 +358,35 @@ KERNEL void scan_tiles(
             }
             if (first < n) {
                 const uint count = n - first < RUN ? n - first : RUN;
-                const uint heads = heads_of_lane(bits, base, lane, count, n HEAD_PASS);
+                const uint heads = lane_heads[lane];
                 for (uint k = 0; k < count; k++) {
                     const T before = restart(initial, acc, heads >> k & 1);
-                    acc = op_combine(before, x[AT(first + k, n)]);
-                    out[AT(first + k, OUTPUTS)] = inclusive ? acc : before;
+                    acc = op_combine(before, ELEMENT(k));
+#if defined(ENDS) && !defined(STAGED)
+                    // A segment can end before the head of the next, and at the end of a lane.
+                    if (k + 1 == count || heads >> (k + 1) & 1) {
+                        write_end(out, tile, tiles, (ulong)first + k + 1, acc, n HEAD_PASS);
+                    }
+#else
+                    RESULT(k) = inclusive ? acc : before;
+#endif
                 }
             }
+#ifndef ENDS
             if (OUTPUTS > n && first <= n && n - first < RUN) {
                 out[AT(n, OUTPUTS)] = acc;
             }
+#endif
         }
         barrier(CLK_LOCAL_MEM_FENCE);
+#ifdef STAGED
+        const uint elements = count_of(base, n);
+#ifdef ENDS
+        write_ends(out, tile, tiles, elements, n STAGE_PASS HEAD_PASS);
+#else
+        store_stage(out + STAGE_START(base, elements, OUTPUTS), elements STAGE_PASS);
+#endif
+        barrier(CLK_LOCAL_MEM_FENCE);
+#endif
     }
 }

@@ -16,18 +16,22 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_of_grou
     __global const ulong* restrict indices, __global const ulong* restrict nans, const ulong groups,
     __global ulong* restrict out_base, const ulong out_offset)
 {
-    for (ulong group = get_global_id(0); group < groups; group += get_global_size(0)) {
-        __global const ulong* moment = moments + 6 * group;
-        __global ulong* out = out_base + out_offset + 12 * group;
-        out[0] = moment[0];
-        out[1] = nans[group];
-        for (uint end = 0; end < 2; end++) {
-            out[2 + end] = indices[end * groups + group];
-            out[4 + end] = values[end * groups + group];
+    // Neighbouring work-items write neighbouring words.
+    for (ulong i = get_global_id(0); i < 12 * groups; i += get_global_size(0)) {
+        const ulong group = i / 12;
+        const uint word = (uint)(i % 12);
+        ulong x = 0;
+        if (word == 0) {
+            x = moments[6 * group];
+        } else if (word == 1) {
+            x = nans[group];
+        } else if (word < 4) {
+            x = indices[(word - 2) * groups + group];
+        } else if (word < 6) {
+            x = values[(word - 4) * groups + group];
+        } else if (word < 11) {
+            x = moments[6 * group + word - 5];
         }
-        for (uint word = 1; word < 6; word++) {
-            out[5 + word] = moment[word];
-        }
-        out[11] = 0;
+        out_base[out_offset + i] = x;
     }
 }

@@ -197,6 +197,7 @@ pub unsafe fn buffer_from_mem<T: Pod>(device: &Device, mem: &ocl::core::Mem, len
 pub unsafe fn mem<T: Pod>(buffer: &Buffer<T>) -> Result<ocl::core::Mem> {
     buffer.allow(true)?;
     let mem = buffer.mem().ok_or_else(no_opencl)?;
+    buffer.never_keep();
     let raw = mem.retained()?;
     // SAFETY: the result takes over the reference.
     Ok(unsafe { ocl::core::Mem::from_raw_create_ptr(raw) })

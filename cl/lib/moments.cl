@@ -55,6 +55,18 @@ SELDOM A ratio(ulong part, ulong all)
 #endif
 }
 
+// Returns ratio(1, all), for a small number `all`.
+static inline A part_of(const uint all)
+{
+#if A_BYTES == 8
+    return 1 / (double)all;
+#else
+    // 2^31 / all has at least 24 bits.
+    const uint q = 0x80000000u / all, more = 8 - clz(q);
+    return (float)(q >> more) * as_float((127 - 31 + more) << 23);
+#endif
+}
+
 // Returns mean, rest and m2 for joined(), if a sum overflows or is not finite. The means are a and b, and the sums of
 // squares a2 and b2. The other arguments are variables of joined().
 SELDOM CAT(A, 4) far_moments(A a, A b, A a2, A b2, A delta, A weight, A paired, A m, A r)

@@ -29,6 +29,24 @@ pub struct Moments {
     pub variance: f64,
 }
 
+/// A number that the host or a device computes from moments.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Figure {
+    /// The mean.
+    Mean,
+    /// The population variance.
+    Variance,
+}
+
+impl Figure {
+    pub(crate) fn of(self, moments: &Moments) -> f64 {
+        match self {
+            Self::Mean => moments.mean,
+            Self::Variance => moments.variance,
+        }
+    }
+}
+
 impl Moments {
     /// The sample variance, with the divisor `count - 1`. NaN for fewer than two elements.
     ///

@@ -22,6 +22,9 @@ pub struct ClMem(Never);
 /// Scratch of no device.
 pub struct Pooled(Never);
 
+/// The memory of a result of no device.
+pub struct ResultMemory(Never);
+
 /// A slice that no device reads.
 pub struct Borrowed(Never);
 
@@ -96,6 +99,7 @@ impl ClDevice {
         take_timings() -> Result<Vec<Timing>>;
         allocate(bytes: usize) -> Result<ClMem>;
         holding(data: &[u8]) -> Result<ClMem>;
+        for_result(bytes: usize) -> Result<ResultMemory>;
         pooled(bytes: usize) -> Result<Pooled>;
         reserve(sizes: &[usize]) -> Result<()>;
         scratch_sizes() -> Vec<usize>;
@@ -132,6 +136,10 @@ impl Pinned {
 impl Transfer {
     never! { &Self: is_done() -> Result<bool>; overdue() -> Result<()>; owe(error: Error) -> (); }
     never! { &mut Self: wait() -> (Result<()>, bool); }
+}
+
+impl ResultMemory {
+    never! { &Self: mem() -> &ClMem; never_keep() -> (); }
 }
 
 impl Borrowed {

@@ -89,6 +89,11 @@ pub(crate) trait Operation {
 
     fn reversed(&self) -> bool;
 
+    /// The number of results from which [`plan`](Self::plan) divides the work. `outputs` are written for `n` elements.
+    fn outputs(&self, _n: usize, outputs: usize) -> usize {
+        outputs
+    }
+
     /// The launches of a scan with at least one result, as [`plan`] returns them.
     fn plan(&self, outputs: usize, aligned: [bool; 2], caps: &Tuned, wide: bool) -> Result<Plan>;
 
@@ -150,7 +155,7 @@ impl Start {
         Self { acc, out, inclusive: kind.initial.is_none() }
     }
 
-    pub(super) fn of_struct<T: Pod>(identity: T, kind: Scan<T>) -> Self {
+    pub(crate) fn of_struct<T: Pod>(identity: T, kind: Scan<T>) -> Self {
         let initial = bytemuck::bytes_of(&kind.initial.unwrap_or(identity)).to_vec();
         Self { acc: initial.clone(), out: initial, inclusive: kind.initial.is_none() }
     }
@@ -358,7 +363,8 @@ pub(crate) fn scan(
     out: &ClInput,
     scratch: &mut Scratch,
 ) -> Result<()> {
-    let (n, outputs) = (input.len(), out.len());
+    let n = input.len();
+    let outputs = operation.outputs(n, out.len());
     if n == 0 {
         return start.fill(device, out);
     }

@@ -4,7 +4,7 @@
 //! [rows](Top::in_rows); lines that are not contiguous are copied first.
 //!
 //! [`x.segments(&offsets)`](crate::Source::segments) takes the k keys of each segment: a
-//! [sort of the segments](crate::sort::segmented), then a gather of the first k indices of each. The call waits, since it
+//! [sort of the segments](crate::sort::segmented), then a gather of the first k keys or indices of each. The call waits, since it
 //! checks that each segment has k keys. If some are shorter, call [`Device::argsort`] of the segments. In its
 //! result, the indices of the sorted keys of segment s begin at `offsets[s]`.
 
@@ -64,12 +64,13 @@ impl<V: Shaped, A: Axes, I: Offset> Rankable for Indexed<Along<V, A>, I> {
 }
 
 impl<S: Source<Item: crate::Element + Key>, O: Source<Item: Offset>> Segments<S, O> {
-    /// Calls `read` with the keys, the number of segments, and the indices of the k keys of each segment. `read` may
-    /// write to `outputs`.
+    /// Calls `read` with keys, the number of segments, and the indices of the k keys of each segment. The keys are the
+    /// input's if `indices` is set; else the segments of these keys may be sorted. `read` may write to `outputs`.
     fn chosen<R>(
         &self,
         device: &Device,
         top: Top,
+        indices: bool,
         outputs: &[Extent],
         read: impl FnOnce(Input<'_, S::Item>, usize, &Buffer<u64>) -> Result<R>,
     ) -> Result<R> {
@@ -90,7 +91,6 @@ impl<S: Source<Item: crate::Element + Key>, O: Source<Item: Offset>> Segments<S,
         }
         let order = if top.largest { Order::descending() } else { Order::ascending() };
         let order = if top.total { order.total_order() } else { order };
-        let sorted: Buffer<u64> = device.argsort(keys.segments(&offsets), order)?;
         // Result i is key i % k of segment i / k.
         let (n, k) = (rows * top.k, top.k as u64);
         let segment = CapturingMap::of_one(move |i: u64| i / k, "x / c0", k);
@@ -98,7 +98,21 @@ impl<S: Source<Item: crate::Element + Key>, O: Source<Item: Offset>> Segments<S,
         let starts = offsets.gathered(counting(0u64).take(n).map(segment));
         let sum = Map::new(|(a, b): (u64, u64)| a.wrapping_add(b), "a + b");
         let positions = starts.zip(counting(0u64).take(n).map(index)).map(sum);
-        let chosen = device.transform(sorted.gathered(positions))?;
+        if top.sorted && !indices {
+            let mut sorted = device.temporary(keys.len())?;
+            device.sort_into(keys.segments(&offsets), order, &mut sorted)?;
+            return read(Input::from(&sorted), rows, &device.transform(positions)?);
+        }
+        // Shorter indices are sorted and written faster.
+        let chosen = if u32::try_from(keys.len()).is_ok() {
+            let mut sorted = device.temporary::<u32>(keys.len())?;
+            device.argsort_into(keys.segments(&offsets), order, &mut sorted)?;
+            device.transform(sorted.gathered(positions).cast::<u64>())?
+        } else {
+            let mut sorted = device.temporary::<u64>(keys.len())?;
+            device.argsort_into(keys.segments(&offsets), order, &mut sorted)?;
+            device.transform(sorted.gathered(positions))?
+        };
         if top.sorted {
             return read(keys, rows, &chosen);
         }
@@ -112,11 +126,11 @@ impl<S: Source<Item: crate::Element + Key>, O: Source<Item: Offset>> Rankable fo
     type Out<'o> = Output<'o, S::Item>;
 
     fn top_k(self, device: &Device, top: Top) -> Result<Buffer<S::Item>> {
-        self.chosen(device, top, &[], |keys, _, chosen| device.transform(keys.gathered(chosen)))
+        self.chosen(device, top, false, &[], |keys, _, chosen| device.transform(keys.gathered(chosen)))
     }
 
     fn top_k_into(self, device: &Device, top: Top, output: Output<'_, S::Item>) -> Result<()> {
-        self.chosen(device, top, &[output.extent()], |keys, rows, chosen| {
+        self.chosen(device, top, false, &[output.extent()], |keys, rows, chosen| {
             output.expect_len(rows * top.k, "a selection of keys")?;
             device.transform_into(keys.gathered(chosen), output)
         })
@@ -131,7 +145,7 @@ impl<S: Source<Item: crate::Element + Key>, O: Source<Item: Offset>, I: Offset> 
     type Out<'o> = PairOutput<'o, S::Item, I>;
 
     fn top_k(self, device: &Device, top: Top) -> Result<Self::Found> {
-        self.keys.chosen(device, top, &[], |keys, _, chosen| {
+        self.keys.chosen(device, top, true, &[], |keys, _, chosen| {
             expect_indices::<I>(keys.len())?;
             Ok((device.transform(keys.gathered(chosen))?, device.transform(chosen.cast::<I>())?))
         })
@@ -139,7 +153,7 @@ impl<S: Source<Item: crate::Element + Key>, O: Source<Item: Offset>, I: Offset> 
 
     fn top_k_into(self, device: &Device, top: Top, to: Self::Out<'_>) -> Result<()> {
         let outputs = [to.keys.extent(), to.values.extent()];
-        self.keys.chosen(device, top, &outputs, |keys, rows, chosen| {
+        self.keys.chosen(device, top, true, &outputs, |keys, rows, chosen| {
             expect_indices::<I>(keys.len())?;
             to.keys.expect_len(rows * top.k, "a selection of keys")?;
             to.values.expect_len(rows * top.k, "a selection of indices")?;

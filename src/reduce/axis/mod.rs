@@ -295,6 +295,9 @@ impl Device {
         if rows == 0 || len == 0 {
             return self.copy(&memory::filled(rows, op.identity)?, output);
         }
+        if !self.is_cpu() {
+            return self.reduce_structs_of(op, elements.input(), self.rows(len), output);
+        }
         let mut scanned = self.temporary(rows * len)?;
         let to = Output::from(&mut scanned);
         self.scan_structs(op, (elements.input(), None), Some(self.rows(len)), Scan::inclusive(), to)?;

@@ -15,8 +15,9 @@
 //! bits everywhere, if its Rust function and its expression agree on any two elements. The operator must be
 //! commutative, since neighbouring elements belong to different lanes.
 //!
-//! Structs in segments, by key and along axes take a [scan in segments](crate::scan::by), and then the last result of each
-//! segment. Their operator need not be commutative. This takes 3 n operations, and temporary memory of n elements.
+//! Structs in segments, by key and along axes take a [scan in segments](crate::scan::by), of which only the last result of
+//! each segment is written. Their operator need not be commutative. This takes 3 n operations, and on the CPU backend
+//! temporary memory of n elements.
 
 #[doc(hidden)]
 pub(crate) mod gpu;

@@ -1,4 +1,4 @@
-//! Reductions of segments of structs: a scan in segments, then the last result of each segment.
+//! Reductions of segments of structs: a scan in segments, of which only the last result of each segment is written.
 
 use bytemuck::Pod;
 
@@ -6,7 +6,6 @@ use crate::{
     Determinism, Device, Input, Offset, Output, Result,
     op::{Core, Operator, Scan},
     runtime::{Backend, extents_apart},
-    scan,
     segments::{Offsets, segments},
 };
 
@@ -29,12 +28,12 @@ impl Device {
         output.expect_len(segments(offsets.len())?, "reduce of segments")?;
         extents_apart(&[input.extent(), offsets.extent()], &[output.extent()])?;
         let n = input.len();
-        let mut scanned = self.temporary(n)?;
-        let parts = Some(self.parts_at(offsets, n, false)?);
-        self.scan_structs(op, (input, None), parts, Scan::inclusive(), Output::from(&mut scanned))?;
-        let scanned = Input::from(&scanned);
+        let parts = self.parts_at(offsets, n, false)?;
         match self.backend() {
             Backend::Cpu => {
+                let mut scanned = self.temporary(n)?;
+                self.scan_structs(op, (input, None), Some(parts), Scan::inclusive(), Output::from(&mut scanned))?;
+                let scanned = Input::from(&scanned);
                 let (scanned, offsets) = (scanned.host()?, Offsets::of(offsets.host()?));
                 for (s, out) in output.host()?.iter_mut().enumerate() {
                     let [start, end] = [s, s + 1].map(|at| offsets.get(at).min(n));
@@ -42,12 +41,7 @@ impl Device {
                 }
                 Ok(())
             }
-            Backend::OpenCl(device) => {
-                let (offsets, output) = (offsets.cl(device)?, output.cl(device, false)?);
-                let form = scan::by::gpu::Form::of(op, false, Some(scan::gpu::Heads::Offsets(C::TYPE)));
-                scan::by::gpu::last_of_segments(device, &form, &scanned.cl(device)?, &offsets, &output)?;
-                output.finish(device)
-            }
+            Backend::OpenCl(_) => self.reduce_structs_of(op, input, parts, output),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Statistics on OpenCL devices: the plan, then its launches.
 
-use super::StatisticsRecord;
+use super::{StatisticsRecord, WORDS};
 use crate::{
     Element, ElementType, Input, Output, Result, Scratch,
     counted::{ClCount, Firsts, arriving, length, on_device, with_length},
@@ -284,7 +284,7 @@ pub fn plan_groups(groups: usize, element: ElementType, caps: &Tuned) -> (Progra
     let program = ProgramSpec::new("statistics_groups.cl", GROUPS_TEXT, caps)
         .define("VALUE", tuning::unit_type(element.size()))
         .define("WG", work_group);
-    (program, groups.div_ceil(work_group).min(tuning::reduce(caps).max_groups), work_group)
+    (program, (WORDS * groups).div_ceil(work_group).min(tuning::reduce(caps).max_groups), work_group)
 }
 
 /// Writes the records of groups from their moments, extremes and numbers of NaN.

@@ -12,14 +12,13 @@
 //! are NaN, and its extremes are those of [`Device::min_max`] of an empty segment. The mean and the variance of floats
 //! have the bits of [`Device::moments`].
 
-use super::{Measurable, StatisticsRecord, WORDS, gpu};
+use super::{Figure, Measurable, StatisticsRecord, WORDS, gpu};
 use crate::{
     Buffer, Device, Element, Input, NdView, Offset, Output, Result, Source, element,
     op::{Map, Sum},
     reduce::{
         Extremal,
         axis::moments::{MeasurableGroups, MomentsRecord, figures},
-        moments::Moments,
     },
     runtime::{Backend, extents_apart},
     segments::segments,
@@ -30,7 +29,7 @@ impl<S: Source<Item: Element>, C: Source<Item: Offset>> Measurable for Segments<
     type Found = Vec<f64>;
     type Statistics = Buffer<StatisticsRecord<S::Item>>;
 
-    fn figure(self, device: &Device, figure: fn(Moments) -> f64) -> Result<Vec<f64>> {
+    fn figure(self, device: &Device, figure: Figure) -> Result<Vec<f64>> {
         figures(&self.moments(device)?, figure)
     }
 
@@ -53,7 +52,7 @@ impl<T: Element, A: Axes> Measurable for Along<NdView<'_, T>, A> {
     type Found = Vec<f64>;
     type Statistics = Buffer<StatisticsRecord<T>>;
 
-    fn figure(self, device: &Device, figure: fn(Moments) -> f64) -> Result<Vec<f64>> {
+    fn figure(self, device: &Device, figure: Figure) -> Result<Vec<f64>> {
         figures(&self.moments(device)?, figure)
     }
 

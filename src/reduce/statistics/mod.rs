@@ -46,6 +46,9 @@ use crate::{
     source::{Counted, Grouped},
 };
 
+#[doc(hidden)]
+pub use crate::reduce::moments::Figure;
+
 /// Words of a [`StatisticsRecord`].
 const WORDS: usize = 12;
 type Words = [u64; WORDS];
@@ -200,9 +203,9 @@ pub trait Measurable: Grouped<Item: Element> {
     /// [`Statistics`], or a buffer of [`StatisticsRecord`] for groups; by key, the keys and the buffer.
     type Statistics;
 
-    /// A number that `figure` computes from the moments, for the input or for each group.
+    /// A number from the moments, for the input or for each group.
     #[doc(hidden)]
-    fn figure(self, device: &Device, figure: fn(Moments) -> f64) -> Result<Self::Found>;
+    fn figure(self, device: &Device, figure: Figure) -> Result<Self::Found>;
 
     #[doc(hidden)]
     fn statistics(self, device: &Device) -> Result<Self::Statistics>;
@@ -215,9 +218,9 @@ impl<S: Source<Item: Element>> Measurable for S {
     type Found = f64;
     type Statistics = Statistics<S::Item>;
 
-    fn figure(self, device: &Device, figure: fn(Moments) -> f64) -> Result<f64> {
+    fn figure(self, device: &Device, figure: Figure) -> Result<f64> {
         let Statistics { count, sum, integer_sum, mean, variance, .. } = self.statistics(device)?;
-        Ok(figure(Moments { count, sum, integer_sum, mean, variance }))
+        Ok(figure.of(&Moments { count, sum, integer_sum, mean, variance }))
     }
 
     fn statistics(self, device: &Device) -> Result<Statistics<S::Item>> {
@@ -235,7 +238,7 @@ impl<S: Source<Item: Element>> Measurable for Counted<'_, S> {
     type Found = f64;
     type Statistics = Statistics<S::Item>;
 
-    fn figure(self, device: &Device, figure: fn(Moments) -> f64) -> Result<f64> {
+    fn figure(self, device: &Device, figure: Figure) -> Result<f64> {
         self.known(device)?.figure(device, figure)
     }
 
@@ -334,8 +337,8 @@ impl Device {
     /// The mean `(x[0] + ... + x[n - 1]) / n` of all elements, of each segment, or of each line along axes, on the
     /// host. For [runs of equal keys](Source::by_key), returns the keys and the means.
     ///
-    /// The host decodes the mean from the record of [`Device::statistics`] or [`Device::moments`];
-    /// [`Device::statistics_into`] and [`Device::moments_into`] can leave the record on the device. The mean of an empty
+    /// The mean comes from the record of [`Device::statistics`] or [`Device::moments`]. For groups, a device that has fp64
+    /// decodes the records, else the host does. [`Device::statistics_into`] and [`Device::moments_into`] can leave the record on the device. The mean of an empty
     /// segment is NaN. [`Device::reduce`] with [`Mean`](crate::op::Mean) rounds means of floats correctly, to the element
     /// type.
     ///
@@ -353,14 +356,14 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn mean<I: Measurable>(&self, input: I) -> Result<I::Found> {
-        input.figure(self, |moments| moments.mean)
+        input.figure(self, Figure::Mean)
     }
 
     /// The population variance of all elements, of each segment, or of each line along axes, on the host: the mean of
     /// `(x[i] - mean)^2`. The variance of an empty segment is NaN. For [runs of equal keys](Source::by_key), returns
     /// the keys and the variances.
     ///
-    /// The host decodes the variance from the record of [`Device::statistics`] or [`Device::moments`].
+    /// The variance comes from the record of [`Device::statistics`] or [`Device::moments`], as for [`Device::mean`].
     /// [`Statistics::sample_variance`] divides by one less.
     ///
     /// # Errors
@@ -374,7 +377,7 @@ impl Device {
     /// # Ok::<(), oclprim::Error>(())
     /// ```
     pub fn variance<I: Measurable>(&self, input: I) -> Result<I::Found> {
-        input.figure(self, |moments| moments.variance)
+        input.figure(self, Figure::Variance)
     }
 
     pub(super) fn min_max_of<T: Element>(&self, input: Firsts<'_, T>) -> Result<MinMax<T>> {

@@ -64,6 +64,7 @@ impl<'a> Mapping<'a> {
     fn new<T: Pod>(buffer: &'a Buffer<T>, mem: &ClMem, range: std::ops::Range<usize>, write: bool) -> Result<Self> {
         let (device, mappings, align) = (buffer.cl().clone(), &buffer.mappings, align_of::<T>());
         mappings.allow(write)?;
+        buffer.never_keep();
         let address = device.map(mem, range.start, range.len(), write)?;
         mappings.start(write);
         let mapping = Self { device, mem: mem.clone(), address, write, mappings };

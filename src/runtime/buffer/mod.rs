@@ -22,7 +22,7 @@ pub(crate) use scratch::Scratch;
 pub use transfer::{Download, Upload};
 pub use view::{View, ViewMut};
 
-use super::opencl::{ClDevice, ClMem, Pooled};
+use super::opencl::{ClDevice, ClMem, Pooled, ResultMemory};
 use super::{Backend, Device};
 use crate::{Error, Result, memory, ranges::within};
 
@@ -34,7 +34,7 @@ enum Storage<T> {
 /// A buffer of `len` elements in the memory of a [`Device`].
 ///
 /// A buffer stores any plain type. Dropping a buffer does not wait: the driver keeps the memory until pending commands
-/// are done.
+/// are done. The queue keeps large memory for later results; see [`Device::reserve`].
 ///
 /// ```
 /// use oclprim::Device;
@@ -56,6 +56,8 @@ pub struct Buffer<T: Pod> {
     mappings: Mappings,
     /// Memory of the queue's pool, returned when the buffer is dropped.
     _pooled: Option<Pooled>,
+    /// Memory that the queue keeps for later results when the buffer is dropped.
+    result: Option<ResultMemory>,
 }
 
 fn byte_len<T>(len: usize) -> Result<usize> {
@@ -152,11 +154,14 @@ impl Device {
     #[doc(hidden)]
     pub fn uninit<T: Pod>(&self, len: usize) -> Result<Buffer<T>> {
         let bytes = byte_len::<T>(len)?;
-        let storage = match self.backend() {
-            Backend::Cpu => Storage::Host(host_memory(len)?),
-            Backend::OpenCl(device) => Storage::Cl(device.allocate(bytes)?),
-        };
-        Ok(Buffer::new(self, storage, len))
+        match self.backend() {
+            Backend::Cpu => Ok(Buffer::new(self, Storage::Host(host_memory(len)?), len)),
+            Backend::OpenCl(device) => {
+                let result = device.for_result(bytes)?;
+                let buffer = Buffer::new(self, Storage::Cl(result.mem().clone()), len);
+                Ok(Buffer { result: Some(result), ..buffer })
+            }
+        }
     }
 
     /// [`Device::uninit`] for memory that only one call uses: on an OpenCL device it is scratch.
@@ -196,7 +201,8 @@ impl Device {
 /// These methods read, write and map the elements, and make views of a range.
 impl<T: Pod> Buffer<T> {
     fn new(device: &Device, storage: Storage<T>, len: usize) -> Self {
-        Self { device: device.clone(), storage, len, shared: None, mappings: Mappings::default(), _pooled: None }
+        let (device, mappings) = (device.clone(), Mappings::default());
+        Self { device, storage, len, shared: None, mappings, _pooled: None, result: None }
     }
 
     /// Copies the elements to the host; waits for all earlier commands.
@@ -410,6 +416,13 @@ impl<T: Pod> Buffer<T> {
     /// Returns an error if commands may not read the memory or, with `write`, may not write it.
     pub(crate) fn allow(&self, write: bool) -> Result<()> {
         self.mappings.allow(write)
+    }
+
+    /// Lets the driver free the memory when the buffer is dropped, because others may still use it then.
+    pub(crate) fn never_keep(&self) {
+        if let Some(result) = &self.result {
+            result.never_keep();
+        }
     }
 
     /// The memory object and its location, after the check of [`allow`](Self::allow).

@@ -3,12 +3,15 @@
 use std::{
     error::Error as _,
     mem::MaybeUninit,
-    sync::{Arc, Weak, atomic::Ordering},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use ocl::ffi;
 
-use super::{ClDevice, Mem, ProgramSpec, Queue, Slot, cl, intel_cpu, lock};
+use super::{ClDevice, Mem, ProgramSpec, Queue, Released, Slot, cl, intel_cpu, lock};
 use crate::{Error, ErrorKind, Result, memory};
 
 /// Beyond this byte of a buffer, drivers' fills are unreliable. After a fill with 2^32 + 5 ones by NVIDIA's driver
@@ -88,7 +91,7 @@ impl ClDevice {
         }
     }
 
-    /// Releases the scratch that all queues keep, and the pinned memory of transfers, if the error says that memory is short.
+    /// Releases the memory that all queues keep for later calls, and the pinned memory of transfers, if the error says that memory is short.
     pub(super) fn give_up_scratch(&self, error: &Error) {
         if error.kind() == ErrorKind::OutOfMemory {
             lock(&self.shared.pools).iter().filter_map(Weak::upgrade).for_each(|pool| lock(&pool).clear());
@@ -145,6 +148,26 @@ impl ClDevice {
             }
         };
         Ok(Pooled { queue: self.queue.clone(), slot: Some(slot), keep: !self.checker() })
+    }
+
+    /// Memory for a result of `bytes` bytes, which the queue keeps for later results when it is dropped.
+    ///
+    /// As with scratch, reuse needs no wait: all commands that use the result were enqueued before the drop. Calls on other
+    /// queues end before they return.
+    pub(crate) fn for_result(&self, bytes: usize) -> Result<ResultMemory> {
+        let keep = bytes >= Released::<Mem>::LEAST && !self.checker();
+        let found = if keep { lock(&self.queue.pool).released.take(bytes) } else { None };
+        let (size, mem) = match found {
+            Some(found) => {
+                self.queue.allocations.fetch_add(1, Ordering::Relaxed);
+                found
+            }
+            None => {
+                lock(&self.queue.pool).released.make_room(bytes);
+                (bytes, self.allocate(bytes)?)
+            }
+        };
+        Ok(ResultMemory { queue: self.queue.clone(), size, mem, keep: AtomicBool::new(keep) })
     }
 
     /// Adds buffers of these sizes to the queue's pool, except those that its reserved buffers already cover.
@@ -346,6 +369,74 @@ impl Drop for Pooled {
     fn drop(&mut self) {
         if let Some(slot) = self.slot.take() {
             lock(&self.queue.pool).put(slot, self.keep);
+        }
+    }
+}
+
+/// Memory of a result, from [`ClDevice::for_result`].
+pub(crate) struct ResultMemory {
+    queue: Arc<Queue>,
+    size: usize,
+    mem: Mem,
+    keep: AtomicBool,
+}
+
+impl ResultMemory {
+    pub(crate) fn mem(&self) -> &Mem {
+        &self.mem
+    }
+
+    /// Memory that others may use after the drop is not kept: the user has its handle, or it is mapped.
+    pub(crate) fn never_keep(&self) {
+        self.keep.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Drop for ResultMemory {
+    fn drop(&mut self) {
+        if *self.keep.get_mut() {
+            lock(&self.queue.pool).released.put(self.size, self.mem.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Device, runtime::Backend};
+
+    #[test]
+    fn the_memory_of_a_dropped_result_serves_the_next_one_unless_others_use_it() {
+        const BYTES: usize = 1 << 20;
+        for index in 0..Device::list().len() {
+            let device = Device::at(index).unwrap();
+            let Backend::OpenCl(cl) = device.backend() else { continue };
+            let kept = || lock(&cl.queue.pool).released.take(BYTES).map(|(_, mem)| mem.as_ptr());
+            let keeps = !cl.capabilities().unwrap().checker;
+            let first = device.filled(BYTES, 7u8).unwrap();
+            let address = first.mem().unwrap().as_ptr();
+            drop(first);
+            let second = device.zeroed::<u8>(BYTES).unwrap();
+            assert_eq!(second.mem().unwrap().as_ptr() == address, keeps, "{}", device.info());
+            assert!(second.to_vec().unwrap().iter().all(|&x| x == 0), "{}", device.info());
+            drop(second);
+            assert_eq!(kept(), keeps.then_some(address), "{}", device.info());
+            let mapped = device.filled(BYTES, 7u8).unwrap();
+            drop(mapped.map_memory().unwrap());
+            drop(mapped);
+            let given = device.filled(BYTES, 7u8).unwrap();
+            given.never_keep();
+            drop(given);
+            assert_eq!(kept(), None, "{}", device.info());
+            // A result of another size frees the memory, and so does a shortage.
+            for free in [&|| drop(cl.for_result(4 * BYTES).unwrap()), &|| {
+                cl.give_up_scratch(&Error::new(ErrorKind::OutOfMemory, "no memory"));
+            }] as [&dyn Fn(); 2]
+            {
+                drop(device.filled(BYTES, 7u8).unwrap());
+                free();
+                assert_eq!(kept(), None, "{}", device.info());
+            }
         }
     }
 }

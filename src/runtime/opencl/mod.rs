@@ -36,9 +36,9 @@ use discovery::{
 pub(crate) use discovery::{found, troubles};
 pub(crate) use launch::Launch;
 use memory::{Kept, fill_spec};
-pub(crate) use memory::{Pooled, root};
+pub(crate) use memory::{Pooled, ResultMemory, root};
 pub(crate) use pinned::Pinned;
-use pool::{Pool, Slot};
+use pool::{Pool, Released, Slot};
 use program::Compiler;
 pub(crate) use queue::Queue;
 use staging::Staging;

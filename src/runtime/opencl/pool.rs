@@ -1,4 +1,4 @@
-//! Scratch buffers that are kept from call to call.
+//! Memory that is kept from call to call: scratch buffers, and released results.
 
 /// Scratch of the calls on one queue: idle buffers for later calls.
 ///
@@ -17,6 +17,63 @@ pub(super) struct Pool<M> {
     /// `needed[i]` is the largest `used[i]` so far. Buffers of these sizes serve the same calls again, except for
     /// some rare orders of the calls.
     needed: Vec<usize>,
+    pub(super) released: Released<M>,
+}
+
+/// Memory of results that the user has dropped, for later results of about the same size.
+///
+/// A new allocation first drops as many released bytes, or all. So results in use and released memory exceed the most
+/// that was in use at once by at most an eighth of a released buffer.
+pub(super) struct Released<M> {
+    /// Sizes and memory; the last one was released last.
+    kept: Vec<(usize, M)>,
+    bytes: usize,
+    limit: usize,
+    /// Bytes that were allocated since the last drop, and not dropped.
+    owed: usize,
+}
+
+impl<M> Released<M> {
+    /// Below this size, drivers allocate in a few microseconds.
+    pub(super) const LEAST: usize = 64 << 10;
+    const COUNT: usize = 8;
+
+    /// The smallest released memory of `size` to `size + size / 8` bytes, and its size.
+    pub(super) fn take(&mut self, size: usize) -> Option<(usize, M)> {
+        let fits = |&(_, &(kept, _)): &(usize, &(usize, M))| kept >= size && kept - size <= size / 8;
+        let (index, _) = self.kept.iter().enumerate().filter(fits).min_by_key(|(_, (kept, _))| *kept)?;
+        let found = self.kept.remove(index);
+        self.bytes -= found.0;
+        Some(found)
+    }
+
+    /// Drops the oldest memory before `size` bytes are allocated. Small sizes add up to an eighth of the oldest memory, so
+    /// that a result of a few bytes does not drop a large buffer.
+    pub(super) fn make_room(&mut self, size: usize) {
+        self.owed = self.owed.saturating_add(size);
+        while self.kept.first().is_some_and(|&(oldest, _)| self.owed >= oldest / 8) {
+            self.owed = self.owed.saturating_sub(self.drop_oldest());
+        }
+        if self.kept.is_empty() {
+            self.owed = 0;
+        }
+    }
+
+    /// Keeps memory, and drops the oldest while there is more than the limits allow.
+    pub(super) fn put(&mut self, size: usize, mem: M) {
+        self.bytes += size;
+        self.kept.push((size, mem));
+        while self.kept.len() > Self::COUNT || self.bytes > self.limit {
+            self.drop_oldest();
+        }
+    }
+
+    /// Drops the oldest memory, and returns its size.
+    fn drop_oldest(&mut self) -> usize {
+        let (size, _) = self.kept.remove(0);
+        self.bytes -= size;
+        size
+    }
 }
 
 /// A buffer of a pool.
@@ -38,7 +95,8 @@ impl<M> Pool<M> {
     /// An empty pool for a device with `global_bytes` bytes of memory; 0 if unknown.
     pub(super) fn new(global_bytes: u64) -> Self {
         let limit = if global_bytes == 0 { Self::UNKNOWN } else { (global_bytes / Self::SHARE) as usize };
-        Self { kept: Vec::new(), bytes: 0, limit, reserved: Vec::new(), used: Vec::new(), needed: Vec::new() }
+        let released = Released { kept: Vec::new(), bytes: 0, limit, owed: 0 };
+        Self { kept: Vec::new(), bytes: 0, limit, reserved: Vec::new(), used: Vec::new(), needed: Vec::new(), released }
     }
 
     /// The sizes of buffers for the calls so far, largest first.
@@ -115,8 +173,9 @@ impl<M> Pool<M> {
         self.kept.push(Slot { mem, size, asked: size, is_reserved: true });
     }
 
-    /// Drops all idle buffers but the reserved ones.
+    /// Drops all idle buffers but the reserved ones, and all released memory.
     pub(super) fn clear(&mut self) {
+        self.released.make_room(usize::MAX);
         self.kept.retain(|slot| slot.is_reserved);
         self.bytes = 0;
     }
@@ -169,6 +228,36 @@ mod tests {
         put(&mut pool, 1 << 18, 's');
         assert_eq!(pool.take(1 << 18).map(|slot| slot.mem), Some('s'));
         assert_eq!(pool.take(3 << 18).map(|slot| slot.mem), Some('l'));
+    }
+
+    #[test]
+    fn released_memory_serves_results_of_about_its_size() {
+        let released = &mut Pool::new(16 << 20).released;
+        released.put(900, 'a');
+        released.put(800, 'b');
+        assert!(released.take(901).is_none() && released.take(711).is_none());
+        assert_eq!((released.take(800), released.take(800)), (Some((800, 'b')), Some((900, 'a'))));
+        assert_eq!((released.take(800), released.bytes), (None, 0));
+        // At most a sixteenth of the memory, and eight buffers.
+        released.put((1 << 20) + 1, 'c');
+        assert_eq!((released.bytes, released.kept.len()), (0, 0));
+        ('a'..='z').for_each(|name| released.put(100, name));
+        assert_eq!((released.bytes, released.take(100)), (800, Some((100, 's'))));
+    }
+
+    #[test]
+    fn allocations_drop_as_many_released_bytes() {
+        let mut pool = Pool::new(16 << 20);
+        ('a'..='d').for_each(|name| pool.released.put(100, name));
+        pool.released.make_room(112);
+        assert_eq!((pool.released.bytes, pool.released.kept[0].1), (200, 'c'));
+        // 112 - 200 bytes are owed, which is none.
+        pool.released.make_room(11);
+        assert_eq!(pool.released.bytes, 200);
+        pool.released.make_room(1);
+        assert_eq!((pool.released.bytes, pool.released.kept[0].1), (100, 'd'));
+        pool.clear();
+        assert_eq!((pool.released.bytes, pool.released.kept.len(), pool.released.owed), (0, 0, 0));
     }
 
     #[test]

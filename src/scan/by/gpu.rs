@@ -4,11 +4,11 @@ use bytemuck::Pod;
 
 use super::{RUN, lanes};
 use crate::{
-    ElementType, Result,
+    ElementType, Error, Result, Scratch,
     counted::{ClCount, with_length},
     op::{Code, Operator},
-    runtime::{ClInput, ProgramSpec, opencl::ClDevice},
-    scan::gpu::{Heads, Operation, Plan, with_heads},
+    runtime::{AnyInput, AnyOutput, Arriving, ClInput, ProgramSpec, opencl::ClDevice},
+    scan::gpu::{Heads, Operation, Plan, Start, Starts, scan, with_heads},
     tuning::{self, Primitive, Tuned},
 };
 
@@ -27,11 +27,14 @@ pub struct Form {
     pub heads: Option<Heads>,
     /// The type of the count in memory, if it is the number of elements.
     pub count: Option<ElementType>,
+    /// True for a reduction: only the last result of each segment is written. The heads are offsets or rows.
+    pub ends: bool,
 }
 
 impl Form {
     pub fn of<T: Pod, F: Fn(T, T) -> T>(op: &Operator<T, F>, reversed: bool, heads: Option<Heads>) -> Self {
-        Self { source: op.source(), size: size_of::<T>(), needs_fp64: op.needs_fp64, reversed, heads, count: None }
+        let (source, size) = (op.source(), size_of::<T>());
+        Self { source, size, needs_fp64: op.needs_fp64, reversed, heads, count: None, ends: false }
     }
 }
 
@@ -42,6 +45,10 @@ impl Operation for Form {
 
     fn reversed(&self) -> bool {
         self.reversed
+    }
+
+    fn outputs(&self, n: usize, outputs: usize) -> usize {
+        if self.ends { n } else { outputs }
     }
 
     fn plan(&self, outputs: usize, [_, heads_aligned]: [bool; 2], caps: &Tuned, wide: bool) -> Result<Plan> {
@@ -65,35 +72,58 @@ pub fn plan(outputs: usize, form: &Form, aligned: bool, caps: &Tuned, wide: bool
     let (tuning, lanes, segmented) = (tuning::reduce(caps), lanes(form.size), form.heads.is_some());
     // A partial has at most the size of two elements, or of an element and its flag.
     let partial = if segmented { 2 * form.size.next_power_of_two().max(4) } else { form.size };
-    let local = lanes * partial + lanes * RUN / 8;
+    let local = lanes * partial + lanes * RUN / 8 + lanes;
+    // A row has a gap of as many bytes as the alignment of elements, or 4.
+    let gap = (form.size & form.size.wrapping_neg()).max(4);
+    let stage = tuning::fits_locally(local + lanes * (RUN * form.size + gap) + 64, caps);
     let work_group = if tuning::fits_locally(local, caps) { tuning.work_group.min(lanes) } else { 1 };
     let program = ProgramSpec::new("scan_by.cl", TEXT, caps)
         .unoptimised_on_a_checker(caps)
         .define("WG", work_group)
         .define("OFFSET_T", if wide { "ulong" } else { "uint" })
         .flag("REVERSE", form.reversed)
+        .flag("STAGED", work_group > 1 && stage)
+        .flag("ENDS", form.ends)
         .flag("HEADS_ALIGNED", segmented && aligned);
     let program = with_length(with_heads(program, form.heads), form.count).operator(&form.source);
-    Ok(Plan::of_two_reads(
-        program,
-        outputs.div_ceil(lanes * RUN),
-        partial,
-        (work_group, tuning.max_groups),
-        form.heads,
-        wide,
-    ))
+    let tiles = outputs.div_ceil(lanes * RUN);
+    let plan = Plan::of_two_reads(program, tiles, partial, (work_group, tuning.max_groups), form.heads, wide);
+    // The kernels of a reduction keep two numbers of offsets for each tile.
+    let ends = if form.ends { plan.scratch_bytes - plan.totals_bytes } else { 0 };
+    Ok(Plan { scratch_bytes: plan.scratch_bytes + ends, ..plan })
 }
 
-/// Writes the last result of each segment of `scanned`, the results of a scan; the identity for empty segments. The
-/// heads of `form` are offsets.
-pub(crate) fn last_of_segments(
+/// Writes the aggregate of each segment, or the identity if it is empty. The segments of `form` are offsets or rows.
+pub(crate) fn reduce_segments(
     device: &ClDevice,
     form: &Form,
-    scanned: &ClInput,
-    offsets: &ClInput,
-    out: &ClInput,
+    start: &Start,
+    (input, starts): (AnyInput<'_>, Starts<AnyInput<'_>>),
+    output: AnyOutput<'_>,
 ) -> Result<()> {
-    let (n, segments) = (scanned.len(), out.len());
+    let form = &Form { ends: true, ..form.clone() };
+    let (input, output) = (input.cl(device)?, output.cl(device, false)?);
+    crate::runtime::apart(&[&input], &[&output])?;
+    let given;
+    let starts = match starts {
+        Starts::Offsets(offsets) => {
+            given = offsets.cl(device)?;
+            crate::runtime::apart(&[&given], &[&output])?;
+            empty_segments(device, form, input.len(), &given, &output)?;
+            Starts::Offsets(&given)
+        }
+        Starts::Every(len) => Starts::Every(len),
+        Starts::None | Starts::Beside(_) => return Err(Error::unsupported("only offsets and rows number segments")),
+    };
+    if input.len() > 0 && output.len() > 0 {
+        scan(device, form, start, (Arriving::from(&input), starts), None, &output, &mut Scratch::new())?;
+    }
+    output.finish(device)
+}
+
+/// Writes the identity for each empty segment of n elements.
+fn empty_segments(device: &ClDevice, form: &Form, n: usize, offsets: &ClInput, out: &ClInput) -> Result<()> {
+    let segments = out.len();
     if segments == 0 {
         return Ok(());
     }
@@ -102,8 +132,6 @@ pub(crate) fn last_of_segments(
         plan(n.max(1), form, true, &caps, device.wide(n.max(offsets.len())))?;
     device
         .launch(&program, "scan_ends")?
-        .mem(scanned.mem())
-        .scalar(scanned.offset() as u64)
         .offset(n as u64, wide)
         .mem(offsets.mem())
         .scalar(offsets.offset() as u64)

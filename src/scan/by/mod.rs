@@ -8,7 +8,8 @@
 //! | scratch | at most two elements for each tile of at most 32 KiB |
 //! | limits | structs of 1 to 64 bytes ([`Operator::MAX_BYTES`]), any n that fits the device |
 //!
-//! Reductions of structs in segments, by key and along axes take the last result of each segment of such a scan.
+//! Reductions of structs in segments, by key and along axes are such a scan that writes only the last result of each
+//! segment.
 //! A scan of lines whose elements are not contiguous copies them before the scan, and the results after it.
 //!
 //! The design is reduce-then-scan, as in [`scan`](crate::scan), with lanes of 8 contiguous elements. The aggregates of a
@@ -82,5 +83,22 @@ impl Device {
             }
             (Backend::Cpu, Some(Segments::Cl(..))) => unreachable!("the same device made the segments"),
         }
+    }
+
+    /// Writes the aggregate of each segment: offsets or rows of an OpenCL device.
+    pub(crate) fn reduce_structs_of<T: Pod, F: Fn(T, T) -> T>(
+        &self,
+        op: &Operator<T, F>,
+        input: Input<'_, T>,
+        parts: Segments<'_>,
+        output: Output<'_, T>,
+    ) -> Result<()> {
+        op.expect_size()?;
+        let (Backend::OpenCl(device), Segments::Cl(heads, starts)) = (self.backend(), parts) else {
+            unreachable!("the CPU backend takes the last results of a scan")
+        };
+        let form = gpu::Form::of(op, false, Some(heads));
+        let start = Start::of_struct(op.identity, Scan::inclusive());
+        gpu::reduce_segments(device, &form, &start, (input.any(), starts), output.any())
     }
 }

@@ -38,8 +38,7 @@ use crate::{
     },
     reduce::{
         axis::moments::{MeasurableGroups, MomentsRecord, figures},
-        moments::Moments,
-        statistics::{Measurable, StatisticsRecord},
+        statistics::{Figure, Measurable, StatisticsRecord},
     },
     runtime::{Extent, extents_apart},
     sort::{Argsortable, Sortable},
@@ -173,7 +172,7 @@ impl<S: Source<Item: Element>, K: Source<Item: Element>> Measurable for ByKey<S,
     type Found = (Buffer<K::Item>, Vec<f64>);
     type Statistics = (Buffer<K::Item>, Buffer<StatisticsRecord<S::Item>>);
 
-    fn figure(self, device: &Device, figure: fn(Moments) -> f64) -> Result<Self::Found> {
+    fn figure(self, device: &Device, figure: Figure) -> Result<Self::Found> {
         let (keys, records) = self.moments(device)?;
         Ok((keys, figures(&records, figure)?))
     }

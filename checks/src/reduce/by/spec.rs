@@ -216,9 +216,11 @@ pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     let forms = [(None, false), (None, true), (Some(keys), true), (Some(Heads::Flags), false), (Some(offsets), false)];
     let forms = forms.into_iter().chain([(Some(Heads::Rows), false)]);
     let forms = forms.map(|(heads, reversed)| scan::by::gpu::Form::of(&centre(), reversed, heads));
+    let ends = forms.clone().filter(|form| matches!(form.heads, Some(Heads::Offsets(_) | Heads::Rows)));
+    let ends = ends.map(|form| scan::by::gpu::Form { ends: true, ..form });
     let by_count =
         scan::by::gpu::Form { count: Some(ElementType::U64), ..scan::by::gpu::Form::of(&centre(), true, None) };
-    for form in forms.chain([by_count]) {
+    for form in forms.chain(ends).chain([by_count]) {
         programs.extend(scan::by::gpu::plan(1 << 20, &form, true, caps, false).map(|plan| plan.program));
     }
     programs

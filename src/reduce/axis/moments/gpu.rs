@@ -3,12 +3,13 @@
 use super::{Lines, ROWS, lanes};
 use crate::{
     Element, ElementType, Result, Scratch,
-    reduce::axis::gpu::OnDevice,
-    runtime::{ClInput, ClOutput, ProgramSpec, opencl::ClDevice},
-    tuning::{self, Tuned},
+    reduce::{axis::gpu::OnDevice, moments::Figure},
+    runtime::{ClInput, ClOutput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    tuning::{self, Primitive, Tuned},
 };
 
 const TEXT: &str = kernel_text!("reduce_axis_moments.cl");
+const FIGURES_TEXT: &str = kernel_text!("moments_figures.cl");
 /// `COLS` of the kernels: neighbouring outputs that a work-item walks at once on CPU drivers.
 const CPU_COLUMNS: usize = 16;
 /// Fewest elements of a work-item on CPU drivers, if it has several lines.
@@ -177,6 +178,41 @@ fn run(
         .mem(out.mem())
         .scalar(out_offset)
         .run([lines.outputs.div_ceil(plan.joined_columns), 1, 1], local)
+}
+
+/// The launch that decodes the records of `groups` > 0 groups: its program, work-groups and work-group size.
+pub fn plan_figures(groups: usize, element: ElementType, figure: Figure, caps: &Tuned) -> (ProgramSpec, usize, usize) {
+    let work_group = match caps.class {
+        DeviceClass::Cpu => 1,
+        DeviceClass::Gpu => tuning::work_group(256, caps),
+    };
+    let program = ProgramSpec::new("moments_figures.cl", FIGURES_TEXT, caps)
+        .unoptimised_on_a_checker(caps)
+        .define("WG", work_group)
+        .flag("VARIANCE", figure == Figure::Variance)
+        .flag("WORDS_DOUBLE", element == ElementType::F64)
+        .flag("WORDS_FLOAT", element.is_float() && element != ElementType::F64);
+    (program, groups.div_ceil(work_group).min(tuning::reduce(caps).max_groups), work_group)
+}
+
+/// Writes a figure of each record, on a device that has fp64.
+pub(super) fn figures(
+    device: &ClDevice,
+    element: ElementType,
+    figure: Figure,
+    records: &ClInput,
+    out: &ClInput,
+) -> Result<()> {
+    let groups = out.len();
+    let caps = device.capabilities_for(Primitive::Reduce, element.size(), groups)?;
+    let (program, work_groups, work_group) = plan_figures(groups, element, figure, &caps);
+    // Records and output have memory of their own.
+    device
+        .launch(&program, "figures_of_moments")?
+        .mem(records.mem())
+        .scalar(groups as u64)
+        .mem(out.mem())
+        .run([work_groups, 1, 1], [work_group, 1, 1])
 }
 
 #[cfg(test)]

@@ -28,8 +28,8 @@ use bytemuck::{Pod, Zeroable};
 
 use super::Lines;
 use crate::{
-    Buffer, Device, Element, Error, ErrorKind, NdView, Output, Result, Scratch, memory,
-    reduce::moments::{self, Moments},
+    Buffer, Device, Element, Error, ErrorKind, Input, NdView, Output, Result, Scratch, memory,
+    reduce::moments::{self, Figure, Moments},
     runtime::Backend,
     source::{Along, AlongOne, Axes, Grouped, group::lines_of_expressions},
 };
@@ -114,9 +114,19 @@ pub trait MeasurableGroups: Grouped<Item: Element> {
     fn moments_into(self, device: &Device, output: Self::Out<'_, MomentsRecord<Self::Item>>) -> Result<()>;
 }
 
-/// A figure of each group, on the host.
-pub(crate) fn figures<T: Element>(records: &Buffer<MomentsRecord<T>>, figure: fn(Moments) -> f64) -> Result<Vec<f64>> {
-    memory::collect(records.to_vec()?.iter().map(|record| figure(record.get())))
+/// A figure of each group, on the host. A device that has fp64 computes it, since a record has 48 bytes and a figure 8.
+pub(crate) fn figures<T: Element>(records: &Buffer<MomentsRecord<T>>, figure: Figure) -> Result<Vec<f64>> {
+    if let Backend::OpenCl(device) = records.device().backend()
+        && device.probed()?.fp64
+        && !records.is_empty()
+    {
+        let mut found = records.device().temporary(records.len())?;
+        let out = Output::from(&mut found).cl(device, false)?;
+        gpu::figures(device, T::TYPE, figure, &Input::from(records).cl(device)?, &out)?;
+        out.finish(device)?;
+        return found.to_vec();
+    }
+    memory::collect(records.to_vec()?.iter().map(|record| figure.of(&record.get())))
 }
 
 impl<T: Element, A: Axes> MeasurableGroups for Along<NdView<'_, T>, A> {

@@ -49,7 +49,13 @@ pub fn plan(n: usize, segments: usize, form: &Form, offset: ElementType, caps: &
         enough => enough,
     };
     let cpu = work_group == 1;
-    let team = if cpu || n / segments <= ALONE { 1 } else { QUADS };
+    let team = match n / segments {
+        _ if cpu => 1,
+        0..=ALONE => 1,
+        // Segments of up to 256 elements have at most half of the quads.
+        length if length <= CHUNK / 2 && tuning::fits_locally(work_group * 2 * form.bytes(), caps) => QUADS / 2,
+        _ => QUADS,
+    };
     let each = if cpu { segments.div_ceil(8 * params.max_groups).max(CPU_SEGMENTS) } else { 1 };
     let chunks = n.div_ceil(CHUNK * PARTS).next_power_of_two().clamp(FEWEST_CHUNKS, MOST_CHUNKS);
     let part = chunks * CHUNK;

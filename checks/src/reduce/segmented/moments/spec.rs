@@ -35,6 +35,11 @@ fn check<T: Element, C: Offset>(device: &Device, n: usize, cut: Cut, data: Value
         Ok(device.moments_into(segments, out)?)
     })?;
     let got = moments_of(&records);
+    let segments = || Ok::<_, Failure>(there.view(at..)?.segments(offsets_there.view(at..)?));
+    let means = got.iter().map(|found| found.mean).collect::<Vec<_>>();
+    same(&device.mean(segments()?)?, &means, "means")?;
+    let variances = got.iter().map(|found| found.variance).collect::<Vec<_>>();
+    same(&device.variance(segments()?)?, &variances, "variances")?;
     let lengths = offsets.windows(2).map(|ends| (ends[1].to_i128() - ends[0].to_i128()) as u64);
     same(&got.iter().map(|found| found.count as u64).collect::<Vec<_>>(), &lengths.collect::<Vec<_>>(), "count")?;
     if !device.is_cpu() {
@@ -172,8 +177,14 @@ pub(in crate::reduce) fn benches() -> Vec<Bench> {
 
 pub(in crate::reduce) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
     use super::gpu::plan;
-    use crate::reduce::axis::moments::gpu::Form;
+    use crate::reduce::{
+        axis::moments::gpu::{Form, plan_figures},
+        statistics::Figure,
+    };
     let mut programs = Vec::new();
+    for element in ElementType::ALL.into_iter().filter(|_| caps.fp64) {
+        programs.extend([Figure::Mean, Figure::Variance].map(|figure| plan_figures(1 << 20, element, figure, caps).0));
+    }
     for element in ElementType::ALL {
         let form = with_element!(element, T => Form::of::<T>());
         for (offset, wide) in [(ElementType::U32, false), (ElementType::U64, false), (ElementType::U64, true)] {
