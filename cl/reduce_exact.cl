@@ -391,20 +391,26 @@ INLINED uint marks_of_products(const A* x, const A* y)
 // Deposits the products of finite numbers.
 INLINED void deposit_products(Sum* sum, EXACT_TABLE words, const A* x, const A* y)
 {
-    sum->marks |= marks_of_products(x, y);
+    ulong any = 0;
     UNROLLED
     for (uint k = 0; k < CHUNK; k++) {
         const uint x_field = EXPONENT(x[k]), y_field = EXPONENT(y[k]);
-        const ulong a = size_of(x[k], x_field), b = size_of(y[k], y_field);
         const uint position = position_of(x_field) + position_of(y_field);
-        const int negative = is_negative(x[k]) ^ is_negative(y[k]);
 #if A_BYTES == 8
-        add_wide(words, REPLICAS, mul_hi(a, b), a * b, position, negative);
+        const ulong a = size_of(x[k], x_field), b = size_of(y[k], y_field), high = mul_hi(a, b), low = a * b;
+        any |= high | low;
+        add_wide(words, REPLICAS, high, low, position, is_negative(x[k]) ^ is_negative(y[k]));
 #else
-        const long sign = -(long)negative;
-        add_straight(words, REPLICAS, ((long)(a * b) ^ sign) - sign, position, 4);
+        // One factor takes the sign of the product.
+        const int sign = (int)(AS_BITS_OF(x[k]) ^ AS_BITS_OF(y[k])) >> 31;
+        const int a = ((int)size_of(x[k], x_field) ^ sign) - sign, b = (int)size_of(y[k], y_field);
+        const long product = (long)a * b;
+        any |= (ulong)product;
+        add_straight(words, REPLICAS, product, position, 4);
 #endif
     }
+    // Only zeros can be -0.
+    sum->marks |= any != 0 ? EXACT_FINITE : marks_of_products(x, y);
 }
 
 // Adds products of any numbers, of which some do not fit in the registers.
