@@ -78,6 +78,8 @@
 #define STAGE_WORD uchar
 #define WORD_BYTES 1
 #endif
+// It may alias elements of any type.
+typedef STAGE_WORD stage_word_t __attribute__((may_alias));
 typedef struct {
     uchar first;
     T second;
@@ -88,8 +90,8 @@ typedef struct {
 #define STAGE_WORDS (LANES * (RUN * WORDS + GAP))
 #define STAGE_AT(position) ((position) * WORDS + (position) / RUN * GAP)
 #define STAGED_ELEMENT(position) (*(__local T*)(stage + STAGE_AT(position)))
-#define STAGE __local STAGE_WORD stage[STAGE_WORDS] __attribute__((aligned(64)));
-#define STAGE_PARAM , __local STAGE_WORD* stage
+#define STAGE __local stage_word_t stage[STAGE_WORDS] __attribute__((aligned(64)));
+#define STAGE_PARAM , __local stage_word_t* stage
 #define STAGE_PASS , stage
 
 // The place in the stage of word i in memory, of a tile of `count` elements.
@@ -102,7 +104,7 @@ INLINED uint staged_place(const uint i, const uint count)
 // Loads the `count` elements of a tile from x on. All work-items call it; the elements are there after the next barrier.
 INLINED void load_stage(__global const T* x, const uint count STAGE_PARAM)
 {
-    __global const STAGE_WORD* words = (__global const STAGE_WORD*)x;
+    __global const stage_word_t* words = (__global const stage_word_t*)x;
     if (count == TILE) {
         _Pragma("unroll 8")
         for (uint i = get_local_id(0); i < TILE * WORDS; i += WG) {
@@ -118,7 +120,7 @@ INLINED void load_stage(__global const T* x, const uint count STAGE_PARAM)
 // Stores as many results.
 INLINED void store_stage(__global T* x, const uint count STAGE_PARAM)
 {
-    __global STAGE_WORD* words = (__global STAGE_WORD*)x;
+    __global stage_word_t* words = (__global stage_word_t*)x;
     if (count == TILE) {
         _Pragma("unroll 8")
         for (uint i = get_local_id(0); i < TILE * WORDS; i += WG) {

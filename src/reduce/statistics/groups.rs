@@ -74,7 +74,7 @@ impl<T: Element, A: Axes> Measurable for Along<NdView<'_, T>, A> {
 lines_of_expressions! { Measurable[Element] {
     type Found = Vec<f64>;
     type Statistics = Buffer<StatisticsRecord<Self::Item>>;
-    fn figure(figure: fn(Moments) -> f64) -> Vec<f64>;
+    fn figure(figure: Figure) -> Vec<f64>;
     fn statistics() -> Self::Statistics;
     fn statistics_into(output: Output<'_, StatisticsRecord<Self::Item>>) -> ();
 } }

@@ -122,6 +122,7 @@ impl ClDevice {
         if bytes > isize::MAX as usize || (limit != 0 && bytes as u64 > limit) {
             return Err(short());
         }
+        lock(&self.queue.pool).released.make_room(bytes);
         let result = self.with_memory(|| cl::create_buffer(self.context(), bytes, data));
         let mem = result.map_err(|error| match (error.kind(), error.status()) {
             (ErrorKind::OutOfMemory, Some(status)) => short().with_status(status).with_source(error),
@@ -162,10 +163,7 @@ impl ClDevice {
                 self.queue.allocations.fetch_add(1, Ordering::Relaxed);
                 found
             }
-            None => {
-                lock(&self.queue.pool).released.make_room(bytes);
-                (bytes, self.allocate(bytes)?)
-            }
+            None => (bytes, self.allocate(bytes)?),
         };
         Ok(ResultMemory { queue: self.queue.clone(), size, mem, keep: AtomicBool::new(keep) })
     }

@@ -22,8 +22,8 @@ pub(super) struct Pool<M> {
 
 /// Memory of results that the user has dropped, for later results of about the same size.
 ///
-/// A new allocation first drops as many released bytes, or all. So results in use and released memory exceed the most
-/// that was in use at once by at most an eighth of a released buffer.
+/// A new allocation first drops about as many released bytes, or all. So released memory hardly adds to the most that
+/// was in use at once.
 pub(super) struct Released<M> {
     /// Sizes and memory; the last one was released last.
     kept: Vec<(usize, M)>,
@@ -61,6 +61,9 @@ impl<M> Released<M> {
 
     /// Keeps memory, and drops the oldest while there is more than the limits allow.
     pub(super) fn put(&mut self, size: usize, mem: M) {
+        if size > self.limit {
+            return;
+        }
         self.bytes += size;
         self.kept.push((size, mem));
         while self.kept.len() > Self::COUNT || self.bytes > self.limit {

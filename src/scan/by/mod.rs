@@ -28,7 +28,7 @@ use super::{
     segmented::Segments,
 };
 use crate::{
-    Device, Output, Result, Scratch,
+    Device, Input, Output, Result, Scratch,
     counted::Firsts,
     op::{Core, Operator},
     runtime::Backend,

@@ -117,7 +117,7 @@ pub trait MeasurableGroups: Grouped<Item: Element> {
 /// A figure of each group, on the host. A device that has fp64 computes it, since a record has 48 bytes and a figure 8.
 pub(crate) fn figures<T: Element>(records: &Buffer<MomentsRecord<T>>, figure: Figure) -> Result<Vec<f64>> {
     if let Backend::OpenCl(device) = records.device().backend()
-        && device.probed()?.fp64
+        && device.capabilities()?.fp64
         && !records.is_empty()
     {
         let mut found = records.device().temporary(records.len())?;
