@@ -762,12 +762,16 @@ fn counted_scans_equal_those_of_the_shorter_array<T: Tried>(name: &str, device: 
             let rest = vec![guard; n + 1 - m];
             assert!(out.to_vec().unwrap() == [&[guard], &want[..], &rest].concat(), "{name}, into a view");
             // One more result.
+            out.fill(guard).unwrap();
             device.scan_into(input, op.exclusive().starting(start), out.view_mut(..n + 1).unwrap()).unwrap();
-            let want = scanned(taken.iter().copied().chain([op.identity]), &op, Some(start));
-            assert!(out.to_vec().unwrap()[..=m] == want, "{name}, with the total");
+            let mut want = scanned(taken.iter().copied().chain([op.identity]), &op, Some(start));
+            want.resize(n + 2, guard);
+            assert!(out.to_vec().unwrap() == want, "{name}, with the total");
+            out.fill(guard).unwrap();
             device.scan_into(input, op.reversed(), out.view_mut(..n).unwrap()).unwrap();
-            let want = reversed(scanned(taken.iter().rev().copied(), &op, None));
-            assert!(out.to_vec().unwrap()[..m] == want, "{name}, reversed");
+            let mut want = reversed(scanned(taken.iter().rev().copied(), &op, None));
+            want.resize(n + 2, guard);
+            assert!(out.to_vec().unwrap() == want, "{name}, reversed");
         }
     }
 }

@@ -353,7 +353,8 @@ fn scans(u: &mut Unstructured, given: &Given) -> Result<()> {
     assert!(plan.scratch_bytes <= promised(n, element, acc), "{plan:?}");
 
     let (size, source) = (1 + n % 64, form.source.clone());
-    let structs = scan::by::gpu::Form { source, size, needs_fp64: false, reversed: form.reversed, heads };
+    let (reversed, count) = (form.reversed, form.count);
+    let structs = scan::by::gpu::Form { source, size, needs_fp64: false, reversed, heads, count, ends: false };
     if let Some(plan) = accepted(scan::by::gpu::plan(n, &structs, true, caps, wide)) {
         let local = if plan.work_group > 1 { scan::by::lanes(size) * size } else { 0 };
         given.fits(&plan, plan.max_groups, plan.work_group, local);

@@ -247,7 +247,8 @@ impl Device {
         b: B,
         order: C,
     ) -> Result<A::Merged> {
-        let (n, most) = (a.length_on(self)? + b.length_on(self)?, a.capacity()? + b.capacity()?);
+        let n = a.length_on(self)?.saturating_add(b.length_on(self)?);
+        let most = a.capacity()?.saturating_add(b.capacity()?);
         let (a, b) = (a.held(self)?, b.held(self)?);
         A::merged(self, most, n, |output| A::merge_into(self, [range(&a), range(&b)], most, &order, output))
     }
@@ -255,8 +256,8 @@ impl Device {
     /// [`Device::merge`] into a slice, buffer or view of `a.len() + b.len()` elements. For keys with values, the output
     /// is a pair of these.
     ///
-    /// For the first elements [by a count](Source::take), an output has room for both whole sources. Its elements after
-    /// the merged ones do not change.
+    /// For the first elements [by a count](Source::take), an output has the length of both whole sources. Its elements
+    /// after the merged ones do not change.
     ///
     /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered).
     ///
@@ -281,7 +282,7 @@ impl Device {
         order: C,
         output: impl Into<A::Out<'o>>,
     ) -> Result<()> {
-        let most = a.capacity()? + b.capacity()?;
+        let most = a.capacity()?.saturating_add(b.capacity()?);
         let (a, b) = (a.held(self)?, b.held(self)?);
         A::merge_into(self, [range(&a), range(&b)], most, &order, output.into())
     }

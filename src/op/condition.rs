@@ -17,8 +17,7 @@ use crate::{Element, ElementType, element};
 /// no further pass. Values of `f64` need a device with fp64.
 ///
 /// The argument of a function has the type in which `T` is computed: `f32` for `f16` and `bf16`, else `T` itself. `T`
-/// may be a [struct](Tested). Devices then write a byte for each struct, and a selection or partition moves the structs by
-/// these.
+/// may be a [struct](Tested). For a selection or partition, devices then first write a byte for each struct of the input.
 ///
 /// ```
 /// use oclprim::{Device, op::{EqualTo, Map, NonZero, Unordered, UnstableTail}};
@@ -84,7 +83,7 @@ pub trait Condition<T: Tested>: Sync + Sealed {
 }
 
 /// The type of the elements that a [`Condition`] tests: an [`Element`], or a struct with
-/// [`SharedType`](trait@crate::SharedType). `#[derive(SharedType)]` implements the trait.
+/// [`SharedType`](trait@crate::SharedType). Only `#[derive(SharedType)]` implements the trait.
 ///
 /// ```
 /// use oclprim::{Device, op::{Map, NonZero, Tested}, reduce::count::Countable};

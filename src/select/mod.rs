@@ -8,7 +8,7 @@
 //! | work | one read of the input and one write of the selected elements with decoupled look-back; else, and in partitions without an unstable tail, two reads |
 //! | order | that of the input, except for [`Unordered`](crate::op::Unordered) |
 //! | determinism | same bits everywhere, since elements are only moved; unordered selections have no fixed order |
-//! | scratch | about 32 bytes for each 8 KiB of the input, or for each KiB on devices with little local memory |
+//! | scratch | about 32 bytes for each 8 KiB of the input, or for each KiB on devices with little local memory; a byte more for each struct that a condition tests |
 //! | limits | any n that fits the device; values of up to 64 KiB |
 //!
 //! The number of selected elements is an output of its own, one `u64`, which may be on the device. Methods that end in

@@ -116,7 +116,8 @@ fn sums<T: Float>(level: Level, cases: &mut Vec<Case>) {
 pub(in crate::reduce) fn factors<T: Element>(hard: Hard, n: usize) -> (Vec<T>, Vec<T>) {
     let (mut x, least) = (hard.generate::<T>(n, n as u64), T::from_bits_lossy(1));
     let mut y = match hard {
-        Hard::MinusZeros => vec![T::ONE; n],
+        // The other factors need other ways to add the products.
+        Hard::MinusZeros => (0..n).map(|i| [T::ONE, least, T::HIGHEST][i % 3]).collect(),
         Hard::SmallFactors => hard.generate::<T>(n, 7),
         // The products of the second half cancel those of the first one, except for the lowest bits.
         Hard::Halves(_) => (0..n).map(|i| if i < n / 2 { x[i] } else { T::from_f64(-x[i].to_f64()) }).collect(),
