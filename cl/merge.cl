@@ -105,8 +105,8 @@ INLINED values_t find_values(const pair_t* pair, const part_t* part, const uint 
 }
 #endif
 
-// Ranges whose lengths may be counts in memory, of the types LENGTH_A and LENGTH_B. Then n_a and n_b are at most
-// `most_a` and `most_b`, and `tiles` is the number of tiles for these.
+// With LENGTH_A, the length n_a of range a is a count in memory, of this type; n_a is at most `most_a`. LENGTH_B is the
+// same for range b. `tiles` is the number of tiles of `most_a` and `most_b` elements.
 #ifdef LENGTH_A
 #define LENGTH_A_PARAMS , __global const LENGTH_A *length_a, const ulong length_a_offset
 #define TAKE_A const OFFSET_T n_a = (OFFSET_T)min((ulong)most_a, (ulong)length_a[length_a_offset]);
@@ -126,8 +126,8 @@ INLINED values_t find_values(const pair_t* pair, const part_t* part, const uint 
         const ulong b_offset, const OFFSET_T most_b LENGTH_B_PARAMS
 #define TAKE_RANGES TAKE_A TAKE_B
 #if defined(LENGTH_A) || defined(LENGTH_B)
-// Not a division and a remainder: clang freezes their operand, and Oclgrind 21.10 lacks that instruction. n_a + n_b is
-// far below the limit of OFFSET_T.
+// For a division and a remainder of one number, clang emits an instruction that Oclgrind 21.10 lacks, so this has only
+// a division. The sum does not overflow: n_a + n_b is far below the limit of OFFSET_T.
 #define OWN_TILES (uint)((n_a + n_b + (TILE - 1)) / TILE)
 #else
 #define OWN_TILES tiles

@@ -1,10 +1,11 @@
-// Means or variances from moments: out[g] is the mean of group g or, with VARIANCE, its variance, a double.
+// Means or variances from moments: out[g], a double, is the mean of group g or, with VARIANCE, its variance.
 //
 // Bytes: reads a record of 48 bytes for each group (lib/moments.cl), writes 8.
 //
-// The operations are those of src/reduce/moments.rs, so the bits are those that the host decodes from a record.
+// The operations are those of src/reduce/moments.rs. So a device and the host compute the same bits from a record.
 //
-// WORDS_FLOAT, WORDS_DOUBLE: the type of the words of float moments. Without either, the elements are integers.
+// WORDS_FLOAT, WORDS_DOUBLE: the elements are floats, and the words of their moments have this type. Without either,
+// the elements are integers.
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #pragma OPENCL FP_CONTRACT OFF
 
@@ -46,7 +47,7 @@ static inline double double_of(ulong low, ulong high)
     }
     double size = low;
     if (high != 0) {
-        // The lowest bit stands for all bits after it.
+        // The lowest bit is set if any bit after it is, so that one rounding suffices.
         const uint zeros = (uint)clz(high), bits = 64 - zeros;
         const ulong top = zeros == 0 ? high : high << zeros | low >> bits;
         size = ldexp((double)(top | ((low << zeros) != 0)), (int)bits);
@@ -59,10 +60,11 @@ static inline double mean_of(__global const ulong* words, const double n)
     return double_of(words[0], words[1]) / n;
 }
 
-// Makes the quotient, rounded down, of high * 2^64 + low by n, which is below 2^63. The remainder is the result.
+// Divides high * 2^64 + low, a signed integer, by n < 2^63. Stores the quotient, rounded down, and returns the
+// remainder.
 static inline ulong divide(const ulong low, const ulong high, const ulong n, ulong* quotient_low, ulong* quotient_high)
 {
-    // Of a negative number x the quotient is -(-1 - x) / n - 1.
+    // The quotient of a negative number x is -((-1 - x) / n) - 1.
     const ulong flip = high >> 63 != 0 ? ~0ul : 0, a = low ^ flip, b = high ^ flip;
     ulong rest = 0, q0 = 0, q1 = 0;
     for (uint bit = 128; bit-- > 0;) {
@@ -96,12 +98,12 @@ static inline void add_product(ulong* words, const uint word, const ulong a, con
 static inline double variance_of(__global const ulong* words, const double n)
 {
     const ulong count = (ulong)n, half_count = count / 2;
-    // The integer m nearest to the mean, and sum = m n + r.
+    // m is the integer nearest to the mean, and the sum of the elements is m n + r.
     const ulong low = words[0] + half_count, high = words[1] + (low < half_count);
     ulong m0, m1;
     const ulong after = divide(low, high, count, &m0, &m1);
     const long r = (long)after - (long)half_count;
-    // The sum of squares, minus m (sum + r).
+    // `shifted`, the sum of squares minus m (sum + r), is the sum of (x - m)^2. s is sum + r.
     const ulong s0 = words[0] + (ulong)r, s1 = words[1] + (r < 0 ? ~0ul : 0ul) + (s0 < (ulong)r);
     const ulong m[3] = {m0, m1, (ulong)((long)m1 >> 63)}, s[3] = {s0, s1, (ulong)((long)s1 >> 63)};
     ulong product[3] = {0, 0, 0};

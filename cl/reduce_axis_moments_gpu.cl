@@ -35,8 +35,8 @@ INLINED void load_quads(TQ* row, __global const T* in, const long stride, const 
 
 #ifdef A_FLOAT
 
-// For each lane of a quad: the mean; the sums of the distances to it, and of their squares. An element has weight
-// part[k]. Before the mean is known, it is 0: then `rest` becomes the sum of the elements.
+// For each lane of a quad: `mean`; the sums `rest` of the distances to it and `m2` of their squares; `part`, the weight
+// of an element. In the first pass the mean is 0, so `rest` becomes the sum of the elements.
 typedef struct {
     A mean[4], rest[4], m2[4], part[4];
 } Quad;
@@ -91,7 +91,7 @@ INLINED bool take_whole(Quad* quad, __global const T* in, const long stride, con
     return true;
 }
 
-// Takes the first `count` elements of a chunk in two passes over memory, which are rounds of one loop.
+// Takes the first `count` elements of a chunk. Each round of the loop is a pass over memory; the second has the mean.
 INLINED void take_part(Quad* quad, __global const T* in, const long stride, const uint lane, const uint count)
 {
     const uint rows = count / LANES, more = count % LANES;
@@ -203,7 +203,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_moments(
     const OFFSET_T first = (OFFSET_T)get_group_id(0) / parts * columns;
     const OFFSET_T chunks = len / CHUNK + (len % CHUNK != 0);
     __local MOMENT_T tree[MOMENT_WORDS * WG];
-    // `columns` and WG are powers of two.
+    // `columns` and WG are powers of two, so shifts and masks replace divisions.
     const uint item = get_local_id(0), shift = 31 - clz(columns), share = WG >> shift;
     const uint column = across ? item & (columns - 1) : item * columns / WG;
     const uint own = across ? item >> shift : item & (share - 1);
@@ -215,7 +215,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_moments(
     const OFFSET_T each = run >> (31 - clz(share / QUADS)), start = part * run + own / QUADS * each;
     const uint number = start < chunks ? min(each, (OFFSET_T)(chunks - start)) : 0;
     const OFFSET_T left = number > 0 ? len - start * CHUNK : 0;
-    // Not all of it is set, since that takes longer than a join of few parts.
+    // Only the first entry is set: to set all takes longer than to join few parts.
     Moments carry[CHUNKS_DEPTH];
     carry[0] = (Moments)NOTHING;
     uint depth = 0;
@@ -253,7 +253,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_moments_parts
     const OFFSET_T start = own / QUADS * each;
     const uint number = output < outputs && start < parts ? min(each, (OFFSET_T)(parts - start)) : 0;
     const OFFSET_T left = number > 0 ? len - start * unit : 0;
-    // Not all of it is set, since that takes longer than a join of few parts.
+    // Only the first entry is set: to set all takes longer than to join few parts.
     Moments carry[PARTS_DEPTH];
     carry[0] = (Moments)NOTHING;
     uint depth = 0;

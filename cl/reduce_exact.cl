@@ -409,7 +409,7 @@ INLINED void deposit_products(Sum* sum, EXACT_TABLE words, const A* x, const A* 
         add_straight(words, REPLICAS, product, position, 4);
 #endif
     }
-    // Only zeros can be -0.
+    // The sum can be -0 only if all products are zeros.
     sum->marks |= any != 0 ? EXACT_FINITE : marks_of_products(x, y);
 }
 

@@ -32,7 +32,7 @@
 #define QUADS (LANES / 4)
 #define UNROLL _Pragma("unroll")
 #define PARTS_TEAM (WG == 1 ? 1 : QUADS)
-// Quads of the segments of a work-group.
+// The quads for which a work-group has local memory: QUADS for each of its segments.
 #define SLOTS (WG / TEAM * QUADS)
 #include "lib/moments_tree.cl"
 
@@ -50,7 +50,7 @@ static inline AQ acc_quad(const TQ q) { return (AQ)(to_acc(q.s0), to_acc(q.s1), 
 static inline AQ load_quad(__global const T* in) { return acc_quad(vload4(0, in)); }
 
 #if WG > 1
-// Loads a quad of ROWS whole rows.
+// Loads the elements of a quad in ROWS whole rows.
 INLINED void load_quads(TQ* held, __global const T* in, const uint lanes)
 {
     if ((size_t)in % (4 * T_BYTES) == 0) {
@@ -102,7 +102,7 @@ static inline void take(__global const T* in, const uint lanes, const uint lane,
         for (uint r = 0; r < rows; r++) {
             mean += load_quad(in + r * lanes + lane);
         }
-        // A sum is never -0, so that adding 0 does not change it.
+        // A sum is never -0, so adding 0 does not change it.
         mean += last;
         const A less = rows > 0 ? part_of(rows) : (A)0, all = part_of(rows + 1);
         part = (AQ)(left > 0 ? all : less, left > 1 ? all : less, left > 2 ? all : less, left > 3 ? all : less);
@@ -266,7 +266,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void moments_heads(
         store_record(out, out_offset, segment, len, &all[0]);
     }
 #else
-    // A work-item has each TEAM-th quad of its segment.
+    // A work-item takes every TEAM-th quad of its segment.
     __local MOMENT_T tree[MOMENT_WORDS * SLOTS];
     const uint item = get_local_id(0), own = item % TEAM, slot = item / TEAM * QUADS;
     const OFFSET_T segment = (OFFSET_T)get_group_id(0) * (WG / TEAM) + item / TEAM;
@@ -353,7 +353,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void moments_join(
     __global const Moments* quads = (__global const Moments*)quads_base;
     offsets += offsets_offset;
     const OFFSET_T tile = get_group_id(0), found = long_segment_in(offsets, segments, n, tile, part);
-    // Most work-groups end here.
+    // Most work-groups find no long segment.
     if (found == 0) {
         return;
     }
@@ -383,7 +383,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void moments_join(
     const OFFSET_T start = item / QUADS * each;
     const uint number = start < parts ? min(each, (OFFSET_T)(parts - start)) : 0;
     const OFFSET_T left = number > 0 ? len - start * part : 0;
-    // Not all of it is set, since that takes longer than a join of few parts.
+    // Only the first entry is set: to set all takes longer than to join few parts.
     Moments carry[PARTS_DEPTH], nothing = NOTHING;
     carry[0] = nothing;
     uint depth = 0;

@@ -15,15 +15,16 @@
 //     scan_spine:       for each level: reads the aggregates; writes prefixes in their place, and aggregates of groups
 //     scan_tiles:       reads n elements; writes the results
 //
-// ENDS: a reduction of segments. scan_tiles writes only the last result of each segment, to out[s] for segment s. With
-// BY_OFFSETS, scan_ends writes the identity for empty segments: it reads the offsets.
+// ENDS: a reduction of segments. scan_tiles writes only the last result of each segment: that of segment s to out[s].
+// With BY_OFFSETS, scan_ends runs first. It reads the offsets, and writes the identity for empty segments.
 //
 // One tile needs only scan_tiles, and with BY_OFFSETS scan_ranks before it. A scan may be in place, since a work-item
 // stores the result of an index after the last load of that element.
 //
 // STAGED: neighbouring work-items load neighbouring words of a tile to local memory, and store results from there. Each
 // lane has a row of its RUN elements there, and a gap after it. So the first elements of neighbouring lanes are in
-// different banks. Without STAGED, a lane reads its elements from global memory, in scan_tiles twice.
+// different banks. Without STAGED, a work-item reads the elements of its lanes from global memory; scan_tiles reads
+// them twice.
 #include "lib/user_op.cl"
 
 #ifndef WG
@@ -67,7 +68,8 @@
 #define BITS_WORDS (SEARCHES_OFFSETS ? TILE / 32 : 1)
 
 #ifdef STAGED
-// The largest word of which elements consist; a row has a gap of such words, as large as the alignment of elements.
+// The largest word that divides an element. The gap after a row has GAP words: the alignment of elements, at least 4
+// bytes.
 #if T_BYTES % 4 == 0
 #define STAGE_WORD uint
 #define WORD_BYTES 4
@@ -78,7 +80,7 @@
 #define STAGE_WORD uchar
 #define WORD_BYTES 1
 #endif
-// It may alias elements of any type.
+// These words alias elements of any type.
 typedef STAGE_WORD stage_word_t __attribute__((may_alias));
 typedef struct {
     uchar first;
@@ -94,14 +96,16 @@ typedef struct {
 #define STAGE_PARAM , __local stage_word_t* stage
 #define STAGE_PASS , stage
 
-// The place in the stage of word i in memory, of a tile of `count` elements.
+// Returns the index in the stage of word i of a tile. i counts the words of the tile's `count` elements as they are in
+// global memory.
 INLINED uint staged_place(const uint i, const uint count)
 {
     const uint element = i / WORDS;
     return STAGE_AT(REVERSE ? count - 1 - element : element) + i % WORDS;
 }
 
-// Loads the `count` elements of a tile from x on. All work-items call it; the elements are there after the next barrier.
+// Loads the `count` elements of a tile; x is the first one in memory. All work-items call it. The elements are valid
+// after the next barrier.
 INLINED void load_stage(__global const T* x, const uint count STAGE_PARAM)
 {
     __global const stage_word_t* words = (__global const stage_word_t*)x;
@@ -117,7 +121,7 @@ INLINED void load_stage(__global const T* x, const uint count STAGE_PARAM)
     }
 }
 
-// Stores as many results.
+// Stores the `count` results of a tile; x is the first one in memory. All work-items call it.
 INLINED void store_stage(__global T* x, const uint count STAGE_PARAM)
 {
     __global stage_word_t* words = (__global stage_word_t*)x;
@@ -133,7 +137,7 @@ INLINED void store_stage(__global T* x, const uint count STAGE_PARAM)
     }
 }
 
-// The first element in memory of a tile of `count` elements, of `len` in all.
+// The index in memory of the first element of a tile, which has `count` of the `len` elements.
 #define STAGE_START(base, count, len) (REVERSE ? (len) - (base) - (count) : (base))
 #define ELEMENT(k) STAGED_ELEMENT(lane * RUN + (k))
 #define RESULT(k) STAGED_ELEMENT(lane * RUN + (k))
@@ -145,7 +149,7 @@ INLINED void store_stage(__global T* x, const uint count STAGE_PARAM)
 #define RESULT(k) out[AT(first + (k), OUTPUTS)]
 #endif
 
-// The number of elements of a tile.
+// Returns the number of elements of the tile that starts at element `base` of the scan.
 INLINED uint count_of(const OFFSET_T base, const OFFSET_T n)
 {
     return base >= n ? 0 : (uint)min((OFFSET_T)TILE, (OFFSET_T)(n - base));
@@ -227,8 +231,8 @@ KERNEL void scan_spine(
 }
 
 #ifdef BY_OFFSETS
-// Writes ranks[t] of lib/heads.cl among `count` offsets, for each tile of n elements and for the end. With ENDS they are
-// followed by as many numbers of offsets: those up to t * TILE, and all.
+// Writes ranks[t] of lib/heads.cl among `count` offsets, for each tile of n elements and for the end. With ENDS,
+// ends[t] follow: the numbers of offsets <= t * TILE. ends[0] is 0, and the one for the end is `count`.
 KERNEL void scan_ranks(
     __global const S* offsets_base, const ulong offsets_offset, const OFFSET_T count, const OFFSET_T n,
     const OFFSET_T tiles, __global OFFSET_T* ranks_base, const ulong ranks_at)
@@ -243,7 +247,7 @@ KERNEL void scan_ranks(
 }
 
 #ifdef ENDS
-// Writes the identity for each empty segment of n elements.
+// Writes the identity for each empty segment of an input of n elements.
 KERNEL void scan_ends(
     const OFFSET_T n, __global const S* offsets_base, const ulong offsets_offset, __global T* out_base,
     const ulong out_offset, const OFFSET_T segments)
@@ -259,7 +263,7 @@ KERNEL void scan_ends(
 #endif
 
 #ifdef ENDS
-// Writes `result` to the segment of tile `tile` that ends before element `end`, if one does.
+// If a segment ends before element `end`, writes its result. Element `end - 1` is in tile `tile`.
 INLINED void write_end(
     __global T* out, const OFFSET_T tile, const OFFSET_T tiles, const ulong end, const T result,
     const OFFSET_T n HEAD_PARAMS)
@@ -279,7 +283,7 @@ INLINED void write_end(
 }
 
 #ifdef STAGED
-// Writes the last result of each segment that ends in a tile of `elements` elements. All work-items call it.
+// Writes the last result of each segment that ends in the tile, which has `elements` elements. All work-items call it.
 INLINED void write_ends(
     __global T* out, const OFFSET_T tile, const OFFSET_T tiles, const uint elements,
     const OFFSET_T n STAGE_PARAM HEAD_PARAMS)
@@ -365,7 +369,7 @@ KERNEL void scan_tiles(
                     const T before = restart(initial, acc, heads >> k & 1);
                     acc = op_combine(before, ELEMENT(k));
 #if defined(ENDS) && !defined(STAGED)
-                    // A segment can end before the head of the next, and at the end of a lane.
+                    // A segment ends only before a head or after the last element of a lane.
                     if (k + 1 == count || heads >> (k + 1) & 1) {
                         write_end(out, tile, tiles, (ulong)first + k + 1, acc, n HEAD_PASS);
                     }

@@ -89,8 +89,8 @@ INLINED Partial reduce_in_any_order(const TILE_SPACE TV* vectors, __local Partia
     return partial(total, 0);
 }
 
-// The aggregate in the order of scan.cl; those of the chunks go to chunks[0..CHUNKS), and their prefixes behind them.
-// All work-items call it, in uniform flow.
+// Returns the tile's aggregate, in the order of scan.cl. Writes the aggregates of chunks to chunks[0..CHUNKS), and
+// their prefixes after them. All work-items call it, in uniform flow.
 INLINED Partial reduce_in_order(
     const TILE_SPACE TV* vectors, const uint* heads, __local Partial* chunks, __local A* exchange, __local uint* words)
 {

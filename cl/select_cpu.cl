@@ -93,7 +93,8 @@ static inline void write_values(
     }
 }
 
-// Writes the elements or values backwards, from below `at`. The output of a partition has room for all of them.
+// Writes the elements or values backwards, from index `at - 1` down. The output of a partition has room for all of
+// them.
 static inline void write_backwards(
     __global const T* x, OFFSET_T base, const ushort* positions, uint count, ulong at, const Outputs* outputs)
 {

@@ -96,7 +96,7 @@ static inline void store_moments(__global ulong* words, const Moments* m) {}
 #define IN_REGISTERS (WG >= 32)
 // Rows whose loads are in flight at once; half as many for integers' moments, whose sums take registers.
 #define FLIGHT (INTEGER_MOMENTS ? TILE_ROWS / 2 : TILE_ROWS)
-// The search of a tile runs once or twice, and has four instructions for each element in flight.
+// Fewer for the search of a tile: it runs once or twice, and has four instructions for each element in flight.
 #define FIND_FLIGHT (TILE_ROWS / 2)
 // Loops over up to 32 lanes are unrolled, so that the lanes stay in registers. With more, the code would be large:
 // Intel's driver for CPUs took more than eight minutes to build the moments of 64 lanes.

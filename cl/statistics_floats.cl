@@ -55,8 +55,8 @@ INLINED bool take_tile(__global const T* p, Extremes* e, Lanes* lanes)
     return true;
 }
 
-// Takes any tile, in two passes over memory: contiguous elements, which compilers of CPU drivers vectorise. The weight
-// of an element is `more` in the first `longer` lanes of the work-item, else `less`.
+// Takes any tile, in two passes over memory. Compilers of CPU drivers vectorise the loops, since the elements of a row
+// are contiguous. An element has the weight `more` in the first `longer` lanes of the work-item, else `less`.
 INLINED void take_rows(
     __global const T* p, uint elements, uint lane, uint longer, A less, A more, Extremes* e, Lanes* lanes)
 {
@@ -205,8 +205,8 @@ static inline void join_tiles(Moments* a, const Moments* b, ulong first, ulong w
     join_moments(a, b, width, first < n ? min(width, n - first) : 0);
 }
 
-// Joins the moments from[first..first + taken], of `span` elements each; neighbours first. `kept` has the moments of
-// complete subtrees, and `starts` their first tiles.
+// Joins the moments from[first..first + taken], of `span` elements each, in a tree of neighbours. `kept` has the
+// moments of complete subtrees, and `starts` their first tiles.
 INLINED void join_own_tiles(
     __global const Moments* from, uint first, uint taken, ulong span, ulong n, Moments* m)
 {
@@ -217,7 +217,7 @@ INLINED void join_own_tiles(
     for (uint i = 0; i < taken; i++) {
         kept[depth] = from[first + i];
         starts[depth++] = i;
-        // After the last tile, all join.
+        // After the last tile, subtrees that are not complete join too.
         ROLLED
         while (depth > 1) {
             const uint middle = starts[depth - 1], width = middle - starts[depth - 2];

@@ -9,8 +9,8 @@
 // The first element of line o, in a function with the parameters LINES.
 #define LINE(o) (in_base + in_offset + line_offset(o, shape, strides, dims))
 
-// The offset of line o from line 0: the sum of index * stride over the `dims` dimensions. The code for a dimension
-// exists once, because a division has much code. So the vectors move by one dimension in each round.
+// The offset of line o from line 0: the sum of index * stride over the `dims` dimensions. A division has much code, so
+// it exists once: each round of the loop rotates the vectors by one dimension.
 static inline long line_offset(OFFSET_T o, ulong8 shape, long8 strides, const uint dims)
 {
     long at = 0;

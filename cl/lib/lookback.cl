@@ -54,7 +54,7 @@ static inline ulong look_back(
         for (uint k = 0; k < LOOK_AHEAD; k++) {
             loaded[k] = LOAD_STATUS(words + (ulong)(end - 1 - min(end - 1, (OFFSET_T)k)) * slots + slot);
         }
-        // The code of the polls exists once, so the loaded words move to the front.
+        // Each round moves the loaded words forward by one, so that the code of the polls exists once.
         ROLLED
         for (uint k = 0; k < LOOK_AHEAD && k < end && status < STATUS_PREFIX; k++) {
             status = status_of(loaded[0], epoch);

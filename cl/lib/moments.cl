@@ -55,13 +55,13 @@ SELDOM A ratio(ulong part, ulong all)
 #endif
 }
 
-// Returns ratio(1, all), for a small number `all`.
+// Returns ratio(1, all), for `all` from 1 to 256.
 static inline A part_of(const uint all)
 {
 #if A_BYTES == 8
     return 1 / (double)all;
 #else
-    // 2^31 / all has at least 24 bits.
+    // Since `all` is at most 256, q has at least 24 bits.
     const uint q = 0x80000000u / all, more = 8 - clz(q);
     return (float)(q >> more) * as_float((127 - 31 + more) << 23);
 #endif
@@ -82,7 +82,7 @@ SELDOM CAT(A, 4) far_moments(A a, A b, A a2, A b2, A delta, A weight, A paired, 
     return (CAT(A, 4))(ends, 0, ends - ends, 0);
 }
 
-// Returns mean, rest and m2 of the moments x of n elements and y of m other elements. If m is 0, they are those of x.
+// Joins the moments x of n elements and y of m others: returns mean, rest and m2 of all. If m is 0, returns x.
 SELDOM CAT(A, 4) joined(const CAT(A, 4) x, const CAT(A, 4) y, OFFSET_T n, OFFSET_T m)
 {
     if (m == 0) {

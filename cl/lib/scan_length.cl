@@ -1,9 +1,10 @@
-// The tiles of a scan whose number of elements may be in memory. Needs length.cl and TILE.
+// The numbers of results, tiles and aggregates of a scan whose number of elements may be a count. Needs length.cl and
+// TILE.
 //
 // With LENGTH_T the number of elements is in memory (lib/length.cl). The arguments `outputs` and `tiles` are those of
 // the capacity, and `tiles` determines the offsets of aggregates and status words. OUTPUTS and OWN_TILES are those of n
-// elements. For more levels than n elements need, prefixes are identities, so results have the same bits. SPINE_PARAMS
-// and SPINE_COUNT: the entries of a level.
+// elements. In levels that n elements do not need, prefixes are identities, so results have the same bits. SPINE_COUNT
+// is the number of entries of a level, and SPINE_PARAMS are the parameters that it needs.
 #ifdef LENGTH_T
 #define OUTPUTS (n + (outputs - capacity))
 #define OWN_TILES tiles_of(OUTPUTS)

@@ -195,8 +195,8 @@ INLINED A scan_line(__local AV* stage, uint own, uint bits, uint more)
     return suffix;
 }
 
-// The same for a line at position `begin` of which `present` elements exist. Only a tile that is not whole has such
-// lines.
+// As scan_line(), for a line at position `begin` of which only the first `present` elements exist. Only a tile that is
+// not whole has such lines.
 INLINED A scan_part(__local A* results, uint begin, uint bits, uint more, uint present)
 {
     A suffix = OP_IDENTITY;

@@ -10,8 +10,8 @@
 //     load_sources(i, values, args)      computes the VEC elements from index i on; i is a multiple of VEC
 //     store_sources(i, values, outputs)  writes them to the outputs
 //
-// T is the largest type of a component. If a component is a struct, the host defines STRUCT, and the last four do not
-// exist. Needs types.cl.
+// T is the largest type of a component. If a component is a struct, the host defines STRUCT, and leaves out the last
+// four definitions. Needs types.cl.
 
 #define SOURCE_PARAMS(qualifier)                                                                                       \
     __global const T *qualifier s0, const ulong o0, __global const T *qualifier s1, const ulong o1

@@ -106,7 +106,7 @@ SG_INLINE A combine_partials(__global const A* partials, OFFSET_T count, __local
         }
         UNROLL
         for (uint q = 0; q < HELD; q++) {
-            // A user's operator may change the bits of what it combines with the identity.
+            // A user's operator may change an element's bits when it combines it with the identity.
 #ifdef OPERATOR
             if (first + PARTIAL_AT(start + q) >= count) {
                 continue;
