@@ -163,9 +163,8 @@ pub unsafe fn buffer_from_mem<T: Pod>(device: &Device, mem: &ocl::core::Mem, len
     device.adopt_buffer(mem, len)
 }
 
-/// The memory object of a buffer, for a user's commands; element 0 is at its start. The object can be larger than the
-/// buffer, and other data follows the last element. To pass a kernel argument, use [`set_arg`],
-/// which is safe.
+/// The memory object of a buffer, for a user's commands; element 0 is at its start. The object may be larger than the
+/// buffer; the bytes after the last element have no meaning. To pass a kernel argument, use [`set_arg`], which is safe.
 ///
 /// # Safety
 ///

@@ -242,8 +242,8 @@ pub use num_complex::Complex;
 /// Implements the trait [`SharedType`](trait@SharedType): the struct has the same memory layout in OpenCL C.
 ///
 /// Functions, operators and orders for devices take such structs, and [`map!`] makes sources of their fields. Reductions
-/// and scans take them, whole or in groups, with a user-defined operator. Counts, selections and partitions take them with
-/// a function of the struct that returns `bool`.
+/// and scans take them, whole or in groups, with a user-defined operator. Counts, selections and partitions take them
+/// with a function of the struct that returns `bool`.
 ///
 /// The struct must be `#[repr(C)]`, and must derive `Pod` and `Zeroable` of the crate `bytemuck`. Its fields are `i8`
 /// to `i64`, `u8` to `u64`, `f32`, `f64`, other such structs, and arrays of these. A kernel does not build if the size

@@ -805,7 +805,7 @@ fn sorts_by_a_count_equal_those_of_the_shorter_array() {
     }
 }
 
-/// Merges the first elements of two ranges by counts, with the values that belong to them.
+/// Asserts that merges of the first elements by counts, of keys and of keys with values, equal those of shorter ranges.
 fn expect_merged<T: Element + Ord>(what: &str, device: &Device, [a, b]: [&[T]; 2], counts: [u64; 2]) {
     let order = Order::ascending;
     let (n, mark) = (a.len() + b.len(), T::ONE);
@@ -856,7 +856,7 @@ fn merges_by_counts_equal_those_of_the_shorter_ranges() {
             for &count in &counts {
                 expect_merged(&name, &device, [&a, &b], [count, n as u64 / 3]);
             }
-            // Larger counts than the ranges, also of more than 32 bits.
+            // Counts beyond the ends of the ranges, also beyond 32 bits.
             for counts in [[0, u64::MAX], [n as u64 + 9, 1 << 32 | 1]] {
                 expect_merged(&name, &device, [&a, &b], counts);
             }
@@ -873,7 +873,7 @@ fn weighted_histograms_by_a_count_equal_those_of_the_shorter_array() {
     for (name, device) in devices() {
         for (n, counts) in sizes(&device) {
             let x: Vec<u32> = (0..n as u32).map(|i| i.wrapping_mul(2_654_435_761) % 300).collect();
-            // In many samples, most sums would be NaN.
+            // Of many special weights, most sums are NaN.
             let weights = if n > 10_000 { Data::Random } else { Data::Special }.generate::<f32>(n, 14);
             let numbers = Data::Random.generate::<i16>(n, 15);
             let (there, of_floats) = (device.upload(&x).unwrap(), device.upload(&weights).unwrap());

@@ -223,7 +223,7 @@ fn keys(n: usize) -> Vec<u32> {
     keys
 }
 
-/// The elements beside each run of equal keys.
+/// The elements of each run of equal keys.
 fn runs_of<'x, T>(x: &'x [T], keys: &[u32]) -> Vec<&'x [T]> {
     let mut rest = x;
     keys.chunk_by(|a, b| a == b).map(|run| rest.split_off(..run.len()).unwrap()).collect()
@@ -718,9 +718,9 @@ fn conditions_on_structs_test_groups() {
     }
 }
 
-/// A struct that moves by whole units, and one that does not.
+/// Structs whose sizes are multiples of a kernel's unit of copies, and others.
 #[test]
-fn conditions_on_structs_move_any_size() {
+fn conditions_select_structs_of_any_size() {
     fn moved<T: Tried + Testable>(name: &str, device: &Device, rule: impl Condition<T, Use = Everywhere>) {
         let n = if runs_kernels_at_once(device) { 70_001 } else { 1100 };
         let x = values::<T>(n, 3);
@@ -761,7 +761,7 @@ fn counted_scans_equal_those_of_the_shorter_array<T: Tried>(name: &str, device: 
             device.scan_into(input, &op, out.view_mut(1..n + 1).unwrap()).unwrap();
             let rest = vec![guard; n + 1 - m];
             assert!(out.to_vec().unwrap() == [&[guard], &want[..], &rest].concat(), "{name}, into a view");
-            // One more result.
+            // An exclusive scan into n + 1 elements also writes the total.
             out.fill(guard).unwrap();
             device.scan_into(input, op.exclusive().starting(start), out.view_mut(..n + 1).unwrap()).unwrap();
             let mut want = scanned(taken.iter().copied().chain([op.identity]), &op, Some(start));

@@ -114,11 +114,11 @@ fn exact_quotient<T: Element, S: Element>(x: &[T], divisor: u64) -> S {
     S::from_f64(exact_quotient_of(&wide, &|| wide.iter().map(|&x| Term::of(x)).collect(), divisor, S::TYPE))
 }
 
-/// The sum of the products `x[i] * y[i]`, rounded to their type: the rules for special values, and the big integer for
-/// the rest.
+/// The sum of the products `x[i] * y[i]`, rounded to their type. Rules give the result of special values; a big integer
+/// adds all others.
 pub fn exact_product_sum<T: Element>(x: &[T], y: &[T]) -> T {
     let pairs: Vec<(f64, f64)> = x.iter().zip(y).map(|(x, y)| (x.to_f64(), y.to_f64())).collect();
-    // A product of nonzero numbers may round to 0, so 1 stands for it.
+    // A product of finite nonzero numbers may round to 0 or overflow, so 1 stands for it.
     let is_ordinary = |x: f64| x.is_finite() && x != 0.0;
     let kinds: Vec<f64> =
         pairs.iter().map(|&(x, y)| if is_ordinary(x) && is_ordinary(y) { 1.0 } else { x * y }).collect();
@@ -126,7 +126,7 @@ pub fn exact_product_sum<T: Element>(x: &[T], y: &[T]) -> T {
     T::from_f64(exact_quotient_of(&kinds, &terms, 1, T::TYPE))
 }
 
-/// The rules for the special values among `x`; if they do not apply, the sum of `terms` divided by `divisor`.
+/// The result by the rules for special values among `x`; without such values, the sum of `terms` divided by `divisor`.
 fn exact_quotient_of(x: &[f64], terms: &dyn Fn() -> Vec<Term>, divisor: u64, to: ElementType) -> f64 {
     let any = |test: fn(f64) -> bool| x.iter().any(|&x| test(x));
     let (plus, minus) = (any(|x| x == f64::INFINITY), any(|x| x == f64::NEG_INFINITY));

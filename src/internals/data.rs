@@ -130,8 +130,8 @@ pub fn random_by<T: bytemuck::Pod + Send>(
     all
 }
 
-/// Indices that sort `numbers`, equal ones in their order. It is here so that release builds optimise it: they compile
-/// `oclprim-checks` for size.
+/// The indices that sort `numbers` stably. The function is here because release builds compile `oclprim-checks` for
+/// size.
 pub fn sorted_indices(numbers: impl IntoIterator<Item = u128>) -> Vec<usize> {
     sorted(numbers.into_iter().zip(0..).collect())
 }

@@ -148,7 +148,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// The program of a merge of ranges whose lengths may be counts in memory, of these types.
+/// The program of a merge. A range with a type in `counts` has a length that is a count in memory, of this type.
 pub fn with_lengths(program: ProgramSpec, counts: [Option<ElementType>; 2]) -> ProgramSpec {
     let counts = ["LENGTH_A", "LENGTH_B"].into_iter().zip(counts);
     counts.fold(program, |program, (name, count)| match count {
@@ -157,7 +157,7 @@ pub fn with_lengths(program: ProgramSpec, counts: [Option<ElementType>; 2]) -> P
     })
 }
 
-/// A range and its length, which is at most the number if there is a count.
+/// A range, its largest length, and the count in memory that is its length, if there is one.
 pub(crate) type Length<'a> = (Place<'a>, usize, Option<&'a ClCount>);
 
 /// A pass over all tiles. Merges `a` and `b`, or, if `shift` is not 0, pairs of sorted ranges of `a`.
@@ -190,8 +190,8 @@ impl Pass<'_> {
     }
 }
 
-/// Merges two ranges. `inputs` has both; with values, those of both follow, and `outputs` has an output for them, too. A
-/// range may have as many elements as a count says.
+/// Merges two ranges. `inputs` has the keys of both, then the values of both, if there are values. `outputs` has the
+/// output of the keys, then that of the values. The length of a range may be a count.
 pub(crate) fn merge(
     device: &ClDevice,
     form: &Form,

@@ -54,7 +54,7 @@ pub fn form<T: Pod>(order: &impl Compare<T>, value_bytes: usize) -> Result<gpu::
     Ok(gpu::Form { order: order.source()?, size: size_of::<T>(), value_bytes })
 }
 
-/// Keys and values of a sorted range, and the count that a device reads, if it is the number of both.
+/// Keys and values of a sorted range, and the number of both, if it is a count that a device reads.
 #[doc(hidden)]
 pub type Range<'a, K, V> = (Input<'a, K>, Input<'a, V>, Option<Count<'a>>);
 /// A [`Range`], or memory of its own.
@@ -106,7 +106,7 @@ pub trait Mergeable: Sized {
     #[doc(hidden)]
     fn held<'a>(&'a self, device: &Device) -> Result<HeldRange<'a, Self::Key, Self::Value>>;
 
-    /// The first `n` results of `merge`, which fills at most `most`.
+    /// Calls `merge` with an output of `most` elements, and returns the first `n`.
     #[doc(hidden)]
     fn merged(
         device: &Device,
@@ -218,8 +218,8 @@ impl<S: Sequence<Item: Pod>, V: Source<Item: Pod>> Mergeable for With<S, V> {
 /// These methods merge two sorted ranges, also with values. Module: [`merge`](crate::merge).
 impl Device {
     /// Merge of two sorted ranges: all elements of `a` and `b`, sorted. For keys [with values](Source::with), returns
-    /// the sorted keys, and the values in the order of their keys. Each range may have as many elements as a [count on the
-    /// device](Source::take) says; the call then waits for the count.
+    /// the sorted keys, and the values in the order of their keys. The length of each range may be a [count on the
+    /// device](Source::take). The call then waits for the count.
     ///
     /// # Errors
     ///
@@ -256,8 +256,8 @@ impl Device {
     /// [`Device::merge`] into a slice, buffer or view of `a.len() + b.len()` elements. For keys with values, the output
     /// is a pair of these.
     ///
-    /// For the first elements [by a count](Source::take), an output has the length of both whole sources. Its elements
-    /// after the merged ones do not change.
+    /// If a range has the first elements [by a count](Source::take), an output still has the length of both whole
+    /// sources. Its elements after the merged ones do not change.
     ///
     /// Waits for the result only if an output is a host slice, or if an input has a [gather](Source::gathered).
     ///
@@ -287,7 +287,7 @@ impl Device {
         A::merge_into(self, [range(&a), range(&b)], most, &order, output.into())
     }
 
-    /// Body of [`Device::merge_into`], compiled once per type and order. The output has room for both ranges.
+    /// Body of [`Device::merge_into`], compiled once for each type and order. The output has room for both ranges.
     #[inline(never)]
     fn merge_one<T: Pod + Send + Sync, C: Compare<T>>(
         &self,

@@ -17,7 +17,7 @@ use crate::{Element, ElementType, element};
 /// no further pass. Values of `f64` need a device with fp64.
 ///
 /// The argument of a function has the type in which `T` is computed: `f32` for `f16` and `bf16`, else `T` itself. `T`
-/// may be a [struct](Tested). For a selection or partition, devices then first write a byte for each struct of the input.
+/// may be a [struct](Tested). Selections and partitions on a device then first write a byte for each struct.
 ///
 /// ```
 /// use oclprim::{Device, op::{EqualTo, Map, NonZero, Unordered, UnstableTail}};
@@ -127,7 +127,7 @@ impl<T: Element> Tested for T {
 pub enum Known {
     NonZero,
     Zero,
-    /// Equality with NaN.
+    /// Equality with NaN: no element meets it.
     Never,
     /// Equality with the element that has these bits, which is neither 0 nor NaN.
     EqualTo(u64),

@@ -52,7 +52,7 @@ pub trait Compare<T: Pod>: Sync + Sealed {
     fn source(&self) -> Result<(Code, bool)>;
 }
 
-/// An order by ranks: what is computed once for an element before it is compared with others.
+/// An order of ranks. The rank of an element is computed once, before the element is compared with others.
 #[doc(hidden)]
 pub trait Ranks<T>: Sync {
     type Rank: Copy;
@@ -92,7 +92,7 @@ impl<T: Element> Ranks<T> for Numbers {
     #[inline]
     fn of(&self, x: &T) -> u64 {
         let bits = element::bits(*x);
-        // Only numbers of floats need more than `always`.
+        // The number of an integer is its bits with those of `always` flipped.
         self.mask & if T::TYPE.is_float() { self.keys.ordered(bits) } else { bits ^ self.keys.always as u64 }
     }
 

@@ -89,7 +89,7 @@ pub(crate) trait Operation {
 
     fn reversed(&self) -> bool;
 
-    /// The number of results from which [`plan`](Self::plan) divides the work. `outputs` are written for `n` elements.
+    /// The number that [`plan`](Self::plan) takes: `outputs`, the number of results, or `n`, that of the elements.
     fn outputs(&self, _n: usize, outputs: usize) -> usize {
         outputs
     }
@@ -102,7 +102,7 @@ pub(crate) trait Operation {
         n
     }
 
-    /// The same operation for a count of elements.
+    /// The same operation, for a number of elements that is a count in memory.
     fn of_count(&self, count: &ClCount) -> Box<dyn Operation>;
 
     /// Returns whether the number of elements is a count in memory.

@@ -246,7 +246,7 @@ impl Device {
     /// count](Source::take), the call waits for the count.
     ///
     /// The operator is a built-in one or the [user's](crate::op::Operator), which need not be commutative. The user's
-    /// operator may be over [structs](by). With [`Sum.exact()`](Usage::exact), each result
+    /// operator may take [structs](by). With [`Sum.exact()`](Usage::exact), each result
     /// is the float nearest to the exact sum of the start and the prefix. Only whole inputs have this level.
     ///
     /// # Errors

@@ -19,8 +19,8 @@
 //!
 //! The other methods allocate memory for all elements, wait for the count, and [truncate](Buffer::truncate).
 //!
-//! For structs, a device first writes a byte for each, from the condition. The selection then reads these bytes and the
-//! selected structs, so it reads the latter twice. The CPU backend reads each struct once.
+//! For structs, a device first tests the condition, and writes a byte for each struct. The selection then reads these
+//! bytes, and the selected structs a second time. The CPU backend reads each struct once.
 //!
 //! Values that a [condition](crate::op::Condition) captures are arguments of the kernels. So another value needs no new
 //! build, and costs no further pass.
@@ -423,7 +423,8 @@ impl Device {
         gpu::move_values(device, form, [values.any(), Input::from(&lists).any()], length, output.any(), counts)
     }
 
-    /// For each struct whether it meets a condition or, of two conditions, the number of its part. On an OpenCL device.
+    /// A byte for each struct, on an OpenCL device: 1 if it meets the condition, else 0. With two conditions, the byte
+    /// is the number of its part.
     fn lists<T: Testable, C: Condition<T>>(&self, (values, length): Firsts<'_, T>, what: &C) -> Result<Buffer<u8>> {
         let first = meets::<_, _, u8>(values, what);
         match what.second() {

@@ -553,7 +553,7 @@ pub trait Viewed: Copy {
     /// The lengths of the axes.
     fn shape(&self) -> &[usize];
 
-    /// Elements of the view, as they are read.
+    /// The elements as a primitive takes them: cast, or unchanged.
     fn converted(elements: impl Source<Item = Self::From>) -> impl Source<Item = Self::To>;
 }
 
@@ -789,8 +789,8 @@ impl<T: Plain> NdView<'_, T> {
 }
 
 impl<'a, T: Item + Plain> NdView<'a, T> {
-    /// Maps each element or struct: `f(x[i, j, ..])`, an input along axes of reductions, counts, extremes, scans, means,
-    /// variances, moments and statistics. `f` is as in [`Source::map`].
+    /// Maps each element or struct: `f(x[i, j, ..])`, with an `f` as in [`Source::map`]. Along axes, the mapped view is
+    /// an input of reductions, counts, extremes, scans, means, variances, moments and statistics.
     ///
     /// The mapped elements are written to memory first: one more read of the view, and a write.
     ///
@@ -829,8 +829,8 @@ impl<'a, T: Element> NdView<'a, T> {
     /// products along an axis are the dot products of the lines of `x` and `y`.
     ///
     /// Integers wrap, and floats round. With [`Determinism::Exact`](crate::Determinism::Exact) and for the operator
-    /// [`Mean`](crate::op::Mean), the exact products are added, and only the sum or the mean is rounded. All other calls
-    /// write the products to memory first.
+    /// [`Mean`](crate::op::Mean), the exact products are added, and only the sum or the mean is rounded. All other
+    /// calls write the products to memory first.
     ///
     /// Exact sums read both views where they are, with their own strides. So a matrix times a vector, which is
     /// [broadcast](NdView::broadcast_to) to the shape of the matrix, needs no copy. Along several axes,

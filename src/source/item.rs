@@ -48,8 +48,8 @@ pub trait Returned: Computed {}
 
 impl<T: Element<Acc = T>> Returned for T {}
 
-/// The type of the elements of counts, selections and partitions by a [condition](crate::op::Condition): an [`Element`],
-/// or a plain struct with [`SharedType`](trait@crate::SharedType).
+/// An element type of counts, selections and partitions by a [condition](crate::op::Condition): an [`Element`], or a
+/// plain struct with [`SharedType`](trait@crate::SharedType).
 #[diagnostic::on_unimplemented(
     message = "a condition does not test `{Self}`",
     label = "expected `i8`..`i64`, `u8`..`u64`, `f16`, `bf16`, `f32`, `f64`, or a plain struct",

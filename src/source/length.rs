@@ -219,7 +219,7 @@ impl<S: Source> Counted<'_, S> {
         With { keys: self, values }
     }
 
-    /// The first samples with a weight for each, as [`Source::weighted`]. `weights` has the length of the whole source.
+    /// The first samples, each with a weight, as in [`Source::weighted`]. `weights` has the length of the whole source.
     ///
     /// ```
     /// use oclprim::{Bins, Device, Source};

@@ -595,8 +595,8 @@ impl<'d> Text<'d> {
         Load { memory: item.memory, factors, four, mapped: item.mapped, ..self.load("lib/source.cl", item.ty, text) }
     }
 
-    /// The load of a source whose elements have several components, each for an output of its own. `aligned` says which
-    /// outputs take 16-byte stores. With a struct among the components, a kernel writes the elements one by one.
+    /// The load of a source of tuples. Each component has an output of its own. `aligned` says which outputs take
+    /// 16-byte stores. With a struct among the components, a kernel writes the elements one by one.
     fn finish_several(self, items: &[Component], aligned: &[bool]) -> Load {
         let types = || items.iter().map(|item| &item.ty);
         let of_struct = types().find(|ty| matches!(ty, Type::Struct(_)));

@@ -233,7 +233,7 @@ impl Device {
     /// the count.
     ///
     /// If the elements are tuples, such as those of a [`zip`](Source::zip), each component goes to a buffer of its own:
-    /// `(a[i], b[i]) = x[i]`. A component may be a struct. So several expressions over the same arrays take one launch.
+    /// `(a[i], b[i]) = x[i]`. So several expressions over the same arrays take one launch. A component may be a struct.
     ///
     /// One pass: reads each array of the source once, and writes n elements to each result. An array that is read at other
     /// indices than i, as by [`reversed`](Source::reversed), is read as often as it occurs. The bits are the same on every
@@ -353,7 +353,7 @@ fn write_load<T: Pod + Send + Sync>(
     out.finish(device)
 }
 
-/// The elements of an expression in memory of their own; with a count, which only OpenCL devices read, the first ones.
+/// The elements of an expression, in new memory; with a count, the first ones. Only OpenCL devices read a count.
 pub(crate) fn written_firsts<T: Pod + Send + Sync>(
     device: &Device,
     source: &dyn Expression<T>,

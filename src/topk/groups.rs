@@ -4,9 +4,9 @@
 //! [rows](Top::in_rows); lines that are not contiguous are copied first.
 //!
 //! [`x.segments(&offsets)`](crate::Source::segments) takes the k keys of each segment: a
-//! [sort of the segments](crate::sort::segmented), then a gather of the first k keys or indices of each. The call waits, since it
-//! checks that each segment has k keys. If some are shorter, call [`Device::argsort`] of the segments. In its
-//! result, the indices of the sorted keys of segment s begin at `offsets[s]`.
+//! [sort of the segments](crate::sort::segmented), then a gather of the first k keys or indices of each. The call
+//! waits, since it checks that each segment has k keys. If some are shorter, call [`Device::argsort`] of the segments.
+//! In its result, the indices of the sorted keys of segment s begin at `offsets[s]`.
 
 use super::{Places, Rankable, Top};
 use crate::{
@@ -64,8 +64,8 @@ impl<V: Shaped, A: Axes, I: Offset> Rankable for Indexed<Along<V, A>, I> {
 }
 
 impl<S: Source<Item: crate::Element + Key>, O: Source<Item: Offset>> Segments<S, O> {
-    /// Calls `read` with keys, the number of segments, and the indices of the k keys of each segment. The keys are the
-    /// input's if `indices` is set; else the segments of these keys may be sorted. `read` may write to `outputs`.
+    /// Calls `read` with keys, the number of segments, and the indices of the k keys of each segment. With `indices`,
+    /// the keys are the input's; else they may be those of sorted segments. `read` may write to `outputs`.
     fn chosen<R>(
         &self,
         device: &Device,

@@ -20,14 +20,14 @@ use crate::{
 pub(super) trait Value: Pod + PartialEq + Debug + Send + Sync {}
 impl<T: Pod + PartialEq + Debug + Send + Sync> Value for T {}
 
-/// An order, its definition by numbers, and elements for it.
+/// An order, the numbers that define it, and elements for it.
 #[derive(Clone)]
 pub(super) struct Tried<T, C> {
     /// Suffix of the operation's name; empty for the elements' own order.
     pub(super) name: &'static str,
     pub(super) element: ElementType,
     pub(super) order: C,
-    /// `a` is before `b` if its number is smaller.
+    /// `a` is before `b` if `number(a) < number(b)`.
     number: fn(&T) -> u64,
     make: fn(Keys, usize) -> Vec<T>,
 }

@@ -61,7 +61,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan for as many samples as a count in memory says, of this type.
+    /// The same plan, for a number of samples that is a count in memory, of this type.
     pub fn of_count(self, count: Option<ElementType>) -> Self {
         Self { count: with_length(self.count, count), weights: with_length(self.weights, count), ..self }
     }
@@ -147,8 +147,8 @@ pub fn plan(n: usize, form: Form, aligned: bool, caps: &Tuned, wide: bool) -> Re
     })
 }
 
-/// Writes the sums of `weights` to `sums`, and those outside the bins to `outside`. With `keep`, adds to them. `length` is
-/// the count of the samples, if the device reads it.
+/// Writes the sums of `weights` to `sums`, and those outside the bins to `outside`. With `keep`, adds to them. `length`
+/// is the number of samples, if it is a count.
 pub(crate) fn weighted(
     device: &ClDevice,
     form: Form,

@@ -15,9 +15,9 @@
 //! bits everywhere, if its Rust function and its expression agree on any two elements. The operator must be
 //! commutative, since neighbouring elements belong to different lanes.
 //!
-//! Structs in segments, by key and along axes take a [scan in segments](crate::scan::by), of which only the last result of
-//! each segment is written. Their operator need not be commutative. This takes 3 n operations, and on the CPU backend
-//! temporary memory of n elements.
+//! A reduction of structs in segments, by key or along axes is a [scan in segments](crate::scan::by) that writes only
+//! the last result of each segment. The operator need not be commutative. The scan takes about 3 n operations. On the
+//! CPU backend it writes all results, to temporary memory of n elements.
 
 #[doc(hidden)]
 pub(crate) mod gpu;

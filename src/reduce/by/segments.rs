@@ -1,4 +1,4 @@
-//! Reductions of segments of structs: a scan in segments, of which only the last result of each segment is written.
+//! Reductions of structs in segments: a scan in segments that writes only the last result of each segment.
 
 use bytemuck::Pod;
 

@@ -337,10 +337,10 @@ impl Device {
     /// The mean `(x[0] + ... + x[n - 1]) / n` of all elements, of each segment, or of each line along axes, on the
     /// host. For [runs of equal keys](Source::by_key), returns the keys and the means.
     ///
-    /// The mean comes from the record of [`Device::statistics`] or [`Device::moments`]. For groups, a device that has fp64
-    /// decodes the records, else the host does. [`Device::statistics_into`] and [`Device::moments_into`] can leave the record on the device. The mean of an empty
-    /// segment is NaN. [`Device::reduce`] with [`Mean`](crate::op::Mean) rounds means of floats correctly, to the element
-    /// type.
+    /// The mean comes from the record of [`Device::statistics`] or [`Device::moments`]. For groups, a device with
+    /// fp64 decodes the records; without fp64 the host does. [`Device::statistics_into`] and [`Device::moments_into`]
+    /// can leave the record on the device. The mean of an empty segment is NaN. [`Device::reduce`] with
+    /// [`Mean`](crate::op::Mean) rounds means of floats correctly, to the element type.
     ///
     /// # Errors
     ///

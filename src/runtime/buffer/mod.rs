@@ -34,7 +34,7 @@ enum Storage<T> {
 /// A buffer of `len` elements in the memory of a [`Device`].
 ///
 /// A buffer stores any plain type. Dropping a buffer does not wait: the driver keeps the memory until pending commands
-/// are done. The queue keeps large memory for later results; see [`Device::reserve`].
+/// are done. The queue keeps the memory of large results for later ones; see [`Device::reserve`].
 ///
 /// ```
 /// use oclprim::Device;
@@ -418,7 +418,7 @@ impl<T: Pod> Buffer<T> {
         self.mappings.allow(write)
     }
 
-    /// Lets the driver free the memory when the buffer is dropped, because others may still use it then.
+    /// Lets the driver free the memory when the buffer is dropped: others may still use the memory then.
     pub(crate) fn never_keep(&self) {
         if let Some(result) = &self.result {
             result.never_keep();

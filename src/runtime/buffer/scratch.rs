@@ -30,8 +30,9 @@ impl Scratch {
 /// device's memory, so a repeated call allocates only its results. The CPU backend uses none.
 ///
 /// The queue also keeps the memory of dropped results of 64 KiB or more, for later results of about the same size. It
-/// keeps at most eight such buffers, and a sixteenth of the device's memory. A new allocation first frees about as
-/// many of these bytes. If memory becomes short, the queue frees all scratch and all kept memory.
+/// keeps at most eight such buffers, and at most a sixteenth of the device's memory. A new allocation first frees about
+/// as many of these bytes. If memory becomes short, all queues free this memory, and the idle scratch that is not
+/// reserved.
 impl Device {
     /// Reserves scratch buffers of these sizes in bytes. A later call takes the smallest one that serves it. It allocates
     /// scratch only if none serves it: if calls, or several threads at once, need more or larger buffers.

@@ -91,7 +91,8 @@ impl ClDevice {
         }
     }
 
-    /// Releases the memory that all queues keep for later calls, and the pinned memory of transfers, if the error says that memory is short.
+    /// If the error says that memory is short, releases the memory that queues keep for later calls, and the pinned
+    /// memory of transfers. Reserved scratch stays.
     pub(super) fn give_up_scratch(&self, error: &Error) {
         if error.kind() == ErrorKind::OutOfMemory {
             lock(&self.shared.pools).iter().filter_map(Weak::upgrade).for_each(|pool| lock(&pool).clear());
@@ -153,8 +154,8 @@ impl ClDevice {
 
     /// Memory for a result of `bytes` bytes, which the queue keeps for later results when it is dropped.
     ///
-    /// As with scratch, reuse needs no wait: all commands that use the result were enqueued before the drop. Calls on other
-    /// queues end before they return.
+    /// As with scratch, reuse needs no wait: all commands that use the result were enqueued before the drop. Calls on
+    /// other queues wait for their commands.
     pub(crate) fn for_result(&self, bytes: usize) -> Result<ResultMemory> {
         let keep = bytes >= Released::<Mem>::LEAST && !self.checker();
         let found = if keep { lock(&self.queue.pool).released.take(bytes) } else { None };
@@ -384,7 +385,8 @@ impl ResultMemory {
         &self.mem
     }
 
-    /// Memory that others may use after the drop is not kept: the user has its handle, or it is mapped.
+    /// Marks memory that others may use after the drop: the user has its handle, or it was mapped. The queue does not
+    /// keep it.
     pub(crate) fn never_keep(&self) {
         self.keep.store(false, Ordering::Relaxed);
     }
@@ -426,7 +428,7 @@ mod tests {
             given.never_keep();
             drop(given);
             assert_eq!(kept(), None, "{}", device.info());
-            // A result of another size frees the memory, and so does a shortage.
+            // A larger result frees the memory, and so does a shortage.
             for free in [&|| drop(cl.for_result(4 * BYTES).unwrap()), &|| {
                 cl.give_up_scratch(&Error::new(ErrorKind::OutOfMemory, "no memory"));
             }] as [&dyn Fn(); 2]

@@ -221,8 +221,8 @@ impl ClDevice {
         }
     }
 
-    /// Builds programs, each with one of its kernels, on as many threads as builds may run in parallel. A failure has no
-    /// effect here.
+    /// Builds one kernel of each program, with as many threads as builds may run in parallel. A failure has no effect
+    /// here.
     fn build_in_parallel(&self, programs: &[(ProgramSpec, &'static str)]) {
         let at_once = self.shared.compiler.at_once.min(programs.len());
         if at_once < 2 {
@@ -262,7 +262,7 @@ mod tests {
         for found in found() {
             let opened = found.open().unwrap();
             let mut shared = Shared::new(opened.id(), opened.context().clone(), opened.info().clone()).unwrap();
-            // Act as a driver for which a call builds one program.
+            // The device acts as one for which a call builds one program.
             shared.compiler = Compiler::of(NVIDIA);
             let device = ClDevice { shared: Arc::new(shared), ..opened };
             let right = ProgramSpec::bare("right.cl", TEXT, "CL1.2");

@@ -1,4 +1,4 @@
-//! Memory that is kept from call to call: scratch buffers, and released results.
+//! Memory that a queue keeps from call to call: scratch, and the memory of dropped results.
 
 /// Scratch of the calls on one queue: idle buffers for later calls.
 ///
@@ -20,16 +20,16 @@ pub(super) struct Pool<M> {
     pub(super) released: Released<M>,
 }
 
-/// Memory of results that the user has dropped, for later results of about the same size.
+/// Released memory: that of results that the user has dropped. It serves later results of about the same size.
 ///
-/// A new allocation first drops about as many released bytes, or all. So released memory hardly adds to the most that
-/// was in use at once.
+/// A new allocation first drops about as many released bytes. So released memory hardly adds to the largest number of
+/// bytes that were in use at once.
 pub(super) struct Released<M> {
     /// Sizes and memory; the last one was released last.
     kept: Vec<(usize, M)>,
     bytes: usize,
     limit: usize,
-    /// Bytes that were allocated since the last drop, and not dropped.
+    /// Bytes of new allocations for which no released bytes were dropped yet.
     owed: usize,
 }
 
@@ -38,7 +38,7 @@ impl<M> Released<M> {
     pub(super) const LEAST: usize = 64 << 10;
     const COUNT: usize = 8;
 
-    /// The smallest released memory of `size` to `size + size / 8` bytes, and its size.
+    /// Takes the smallest released memory of `size` to `size + size / 8` bytes, and returns it with its size.
     pub(super) fn take(&mut self, size: usize) -> Option<(usize, M)> {
         let fits = |&(_, &(kept, _)): &(usize, &(usize, M))| kept >= size && kept - size <= size / 8;
         let (index, _) = self.kept.iter().enumerate().filter(fits).min_by_key(|(_, (kept, _))| *kept)?;
@@ -47,8 +47,8 @@ impl<M> Released<M> {
         Some(found)
     }
 
-    /// Drops the oldest memory before `size` bytes are allocated. Small sizes add up to an eighth of the oldest memory, so
-    /// that a result of a few bytes does not drop a large buffer.
+    /// Drops the oldest memory before `size` bytes are allocated. Small sizes first add up to an eighth of the oldest
+    /// memory. So an allocation of a few bytes does not drop a large buffer.
     pub(super) fn make_room(&mut self, size: usize) {
         self.owed = self.owed.saturating_add(size);
         while self.kept.first().is_some_and(|&(oldest, _)| self.owed >= oldest / 8) {
@@ -254,7 +254,7 @@ mod tests {
         ('a'..='d').for_each(|name| pool.released.put(100, name));
         pool.released.make_room(112);
         assert_eq!((pool.released.bytes, pool.released.kept[0].1), (200, 'c'));
-        // 112 - 200 bytes are owed, which is none.
+        // 200 bytes were dropped for 112, so none are owed.
         pool.released.make_room(11);
         assert_eq!(pool.released.bytes, 200);
         pool.released.make_room(1);

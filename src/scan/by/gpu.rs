@@ -25,7 +25,7 @@ pub struct Form {
     pub reversed: bool,
     /// The source of segment heads, if there are segments.
     pub heads: Option<Heads>,
-    /// The type of the count in memory, if it is the number of elements.
+    /// The type of the count in memory that is the number of elements; `None` if the host knows the number.
     pub count: Option<ElementType>,
     /// True for a reduction: only the last result of each segment is written. The heads are offsets or rows.
     pub ends: bool,
@@ -73,7 +73,7 @@ pub fn plan(outputs: usize, form: &Form, aligned: bool, caps: &Tuned, wide: bool
     // A partial has at most the size of two elements, or of an element and its flag.
     let partial = if segmented { 2 * form.size.next_power_of_two().max(4) } else { form.size };
     let local = lanes * partial + lanes * RUN / 8 + lanes;
-    // A row has a gap of as many bytes as the alignment of elements, or 4.
+    // The gap after a row: at least the alignment of elements, and at least 4 bytes.
     let gap = (form.size & form.size.wrapping_neg()).max(4);
     let stage = tuning::fits_locally(local + lanes * (RUN * form.size + gap) + 64, caps);
     let work_group = if tuning::fits_locally(local, caps) { tuning.work_group.min(lanes) } else { 1 };
@@ -88,12 +88,12 @@ pub fn plan(outputs: usize, form: &Form, aligned: bool, caps: &Tuned, wide: bool
     let program = with_length(with_heads(program, form.heads), form.count).operator(&form.source);
     let tiles = outputs.div_ceil(lanes * RUN);
     let plan = Plan::of_two_reads(program, tiles, partial, (work_group, tuning.max_groups), form.heads, wide);
-    // The kernels of a reduction keep two numbers of offsets for each tile.
+    // The kernels of a reduction keep two ranks for each tile.
     let ends = if form.ends { plan.scratch_bytes - plan.totals_bytes } else { 0 };
     Ok(Plan { scratch_bytes: plan.scratch_bytes + ends, ..plan })
 }
 
-/// Writes the aggregate of each segment, or the identity if it is empty. The segments of `form` are offsets or rows.
+/// Writes the aggregate of each segment, or the identity if it is empty. Offsets or rows define the segments.
 pub(crate) fn reduce_segments(
     device: &ClDevice,
     form: &Form,
@@ -121,7 +121,7 @@ pub(crate) fn reduce_segments(
     output.finish(device)
 }
 
-/// Writes the identity for each empty segment of n elements.
+/// Writes the identity for each empty segment of an input of n elements.
 fn empty_segments(device: &ClDevice, form: &Form, n: usize, offsets: &ClInput, out: &ClInput) -> Result<()> {
     let segments = out.len();
     if segments == 0 {

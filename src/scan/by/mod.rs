@@ -8,9 +8,8 @@
 //! | scratch | at most two elements for each tile of at most 32 KiB |
 //! | limits | structs of 1 to 64 bytes ([`Operator::MAX_BYTES`]), any n that fits the device |
 //!
-//! Reductions of structs in segments, by key and along axes are such a scan that writes only the last result of each
-//! segment.
-//! A scan of lines whose elements are not contiguous copies them before the scan, and the results after it.
+//! A reduction of structs in segments, by key or along axes is such a scan that writes only the last result of each
+//! segment. A scan of lines whose elements are not contiguous copies them before the scan, and the results after it.
 //!
 //! The design is reduce-then-scan, as in [`scan`](crate::scan), with lanes of 8 contiguous elements. The aggregates of a
 //! tile's lanes are scanned by Sklansky's tree in local memory, for elements of any size.
@@ -85,7 +84,7 @@ impl Device {
         }
     }
 
-    /// Writes the aggregate of each segment: offsets or rows of an OpenCL device.
+    /// Writes the aggregate of each segment. `parts` are offsets or rows on an OpenCL device.
     pub(crate) fn reduce_structs_of<T: Pod, F: Fn(T, T) -> T>(
         &self,
         op: &Operator<T, F>,

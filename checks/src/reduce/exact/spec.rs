@@ -116,7 +116,7 @@ fn sums<T: Float>(level: Level, cases: &mut Vec<Case>) {
 pub(in crate::reduce) fn factors<T: Element>(hard: Hard, n: usize) -> (Vec<T>, Vec<T>) {
     let (mut x, least) = (hard.generate::<T>(n, n as u64), T::from_bits_lossy(1));
     let mut y = match hard {
-        // The other factors need other ways to add the products.
+        // Products with 1, the smallest and the largest number are added in different ways.
         Hard::MinusZeros => (0..n).map(|i| [T::ONE, least, T::HIGHEST][i % 3]).collect(),
         Hard::SmallFactors => hard.generate::<T>(n, 7),
         // The products of the second half cancel those of the first one, except for the lowest bits.

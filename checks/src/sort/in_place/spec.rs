@@ -17,7 +17,7 @@ fn check<K: Made>(device: &Device, (n, at, keys, way): (usize, usize, Keys, Way)
     })?;
     let mut want = input.clone();
     if device.is_cpu() {
-        // Two stable sorts, the second by what counts first.
+        // The first of two stable sorts orders keys that the second finds equal.
         for number in [K::number_among_equals, K::number] {
             want = sorted_indices(want.iter().map(|&key| number(key))).into_iter().map(|i| want[i]).collect();
         }

@@ -206,7 +206,7 @@ pub(super) fn figures(
     let groups = out.len();
     let caps = device.capabilities_for(Primitive::Reduce, element.size(), groups)?;
     let (program, work_groups, work_group) = plan_figures(groups, element, figure, &caps);
-    // Records and output have memory of their own.
+    // Records and output do not overlap.
     device
         .launch(&program, "figures_of_moments")?
         .mem(records.mem())

@@ -114,7 +114,8 @@ pub trait MeasurableGroups: Grouped<Item: Element> {
     fn moments_into(self, device: &Device, output: Self::Out<'_, MomentsRecord<Self::Item>>) -> Result<()>;
 }
 
-/// A figure of each group, on the host. A device that has fp64 computes it, since a record has 48 bytes and a figure 8.
+/// A figure of each group, in host memory. A device with fp64 computes the figures, because a figure has 8 bytes and a
+/// record 48.
 pub(crate) fn figures<T: Element>(records: &Buffer<MomentsRecord<T>>, figure: Figure) -> Result<Vec<f64>> {
     if let Backend::OpenCl(device) = records.device().backend()
         && device.capabilities()?.fp64

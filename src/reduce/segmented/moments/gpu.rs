@@ -52,7 +52,7 @@ pub fn plan(n: usize, segments: usize, form: &Form, offset: ElementType, caps: &
     let team = match n / segments {
         _ if cpu => 1,
         0..=ALONE => 1,
-        // Segments of up to 256 elements have at most half of the quads.
+        // A segment of at most CHUNK / 2 elements has at most half of the quads.
         length if length <= CHUNK / 2 && tuning::fits_locally(work_group * 2 * form.bytes(), caps) => QUADS / 2,
         _ => QUADS,
     };
