@@ -48,8 +48,8 @@ impl Default for Programs {
 
 /// The builds that run now: their number, and how many may run in parallel.
 ///
-/// Some compilers cannot run in two threads, even for two contexts. NVIDIA's driver compiles two programs in parallel. The builds of
-/// two drivers do not overlap.
+/// Some compilers cannot run in two threads, even for two contexts. NVIDIA's driver compiles two programs in parallel.
+/// The builds of two drivers do not overlap.
 struct Builds {
     running: Mutex<(usize, usize)>,
     ended: Condvar,
