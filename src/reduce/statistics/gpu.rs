@@ -282,6 +282,7 @@ pub fn plan_groups(groups: usize, element: ElementType, caps: &Tuned) -> (Progra
         DeviceClass::Gpu => tuning::work_group(256, caps),
     };
     let program = ProgramSpec::new("statistics_groups.cl", GROUPS_TEXT, caps)
+        .unoptimised_on_a_checker(caps)
         .define("VALUE", tuning::unit_type(element.size()))
         .define("WG", work_group);
     (program, (WORDS * groups).div_ceil(work_group).min(tuning::reduce(caps).max_groups), work_group)

@@ -4,7 +4,7 @@ use super::{Lines, ROWS, lanes};
 use crate::{
     Element, ElementType, Result, Scratch,
     reduce::{axis::gpu::OnDevice, moments::Figure},
-    runtime::{ClInput, ClOutput, DeviceClass, ProgramSpec, opencl::ClDevice},
+    runtime::{AnyOutput, ClInput, ClOutput, DeviceClass, ProgramSpec, opencl::ClDevice},
     tuning::{self, Primitive, Tuned},
 };
 
@@ -201,9 +201,9 @@ pub(super) fn figures(
     element: ElementType,
     figure: Figure,
     records: &ClInput,
-    out: &ClInput,
+    out: AnyOutput<'_>,
 ) -> Result<()> {
-    let groups = out.len();
+    let (out, groups) = (out.cl(device, false)?, records.len());
     let caps = device.capabilities_for(Primitive::Reduce, element.size(), groups)?;
     let (program, work_groups, work_group) = plan_figures(groups, element, figure, &caps);
     // Records and output do not overlap.
@@ -212,7 +212,8 @@ pub(super) fn figures(
         .mem(records.mem())
         .scalar(groups as u64)
         .mem(out.mem())
-        .run([work_groups, 1, 1], [work_group, 1, 1])
+        .run([work_groups, 1, 1], [work_group, 1, 1])?;
+    out.finish(device)
 }
 
 #[cfg(test)]

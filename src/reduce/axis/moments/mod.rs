@@ -122,9 +122,7 @@ pub(crate) fn figures<T: Element>(records: &Buffer<MomentsRecord<T>>, figure: Fi
         && !records.is_empty()
     {
         let mut found = records.device().temporary(records.len())?;
-        let out = Output::from(&mut found).cl(device, false)?;
-        gpu::figures(device, T::TYPE, figure, &Input::from(records).cl(device)?, &out)?;
-        out.finish(device)?;
+        gpu::figures(device, T::TYPE, figure, &Input::from(records).cl(device)?, Output::from(&mut found).any())?;
         return found.to_vec();
     }
     memory::collect(records.to_vec()?.iter().map(|record| figure.of(&record.get())))
