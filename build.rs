@@ -14,16 +14,38 @@ use std::{
 /// symbol count of 0.
 const NO_SYMBOLS: &str = "/               0           0     0     0       4         `\n\0\0\0\0";
 
-/// The text of a kernel file without comments and indentation, which are a third of it. Each line keeps its number, and lines
-/// that start in the first column, such as those of kernels, remain the only ones that do.
+/// A line of code without the spaces that separate no tokens. Directives and strings keep theirs.
+fn tight(line: &str) -> String {
+    if line.starts_with('#') || line.contains('"') {
+        return line.to_owned();
+    }
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+    // Two of these beside each other may be another token.
+    let is_operator = |c: char| "+-*/%&|^<>=!?:".contains(c);
+    let mut tight = String::with_capacity(line.len());
+    let mut next = line.chars().peekable();
+    while let Some(c) = next.next() {
+        let apart = match (tight.chars().next_back(), next.peek()) {
+            (Some(a), Some(&b)) => (is_word(a) && is_word(b)) || (is_operator(a) && is_operator(b)) || a == ')',
+            _ => true,
+        };
+        if c != ' ' || apart {
+            tight.push(c);
+        }
+    }
+    tight
+}
+
+/// The text of a kernel file without comments, indentation and most spaces, which are more than a third of it. Each line keeps
+/// its number, and lines that start in the first column, such as those of kernels, remain the only ones that do.
 fn shortened(text: &str) -> String {
     let short = |line: &str| match line.trim_start() {
         code if code.starts_with("//") && !code.ends_with('\\') => "\n".to_owned(),
         code => {
             let indent = if code.len() < line.len() { " " } else { "" };
             match code.strip_suffix('\\') {
-                Some(code) => format!("{indent}{} \\\n", code.trim_end()),
-                None => format!("{indent}{code}\n"),
+                Some(code) => format!("{indent}{} \\\n", tight(code.trim_end())),
+                None => format!("{indent}{}\n", tight(code)),
             }
         }
     };

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use bytemuck::Pod;
+
 use super::{End, Extreme};
 use crate::{Element, ElementType, ExactSum, Float, Result, bf16, f16, memory, op::Op, parallel, source::Blocks};
 
@@ -13,6 +15,17 @@ const ROW_BYTES: usize = 4096;
 const BLOCK: usize = 64;
 /// Input bytes up to which one thread is faster than several.
 const SERIAL_BYTES: usize = 128 << 10;
+
+/// Memory for the lanes of a tile, on the stack: an accumulator has at most twice the bytes of its element.
+type Room = [u128; 2 * ROW_BYTES / size_of::<u128>()];
+const ROOM: Room = [0; 2 * ROW_BYTES / size_of::<u128>()];
+
+/// `count` lanes in `room`, each of them `value`.
+fn in_room<A: Pod>(room: &mut Room, count: usize, value: A) -> &mut [A] {
+    let lanes = &mut bytemuck::cast_slice_mut(room)[..count];
+    lanes.fill(value);
+    lanes
+}
 
 /// The lanes of a tile of `T`.
 pub const fn lanes<T>() -> usize {
@@ -68,16 +81,15 @@ pub(super) fn exact_total_of_blocks<T: Float>(n: usize, values: &dyn Blocks<T>) 
 
 /// Calls `add` for each chunk of `part`: with its elements or, if they are products, with both factors.
 fn add_blocks<T: Element>(values: &dyn Blocks<T>, part: Range<usize>, mut add: impl FnMut(&[T], Option<&[T]>)) {
-    let [mut x, mut y] = [vec![T::ZERO; lanes::<T>()], Vec::new()];
-    let factors = values.factors();
+    let (mut rooms, factors) = ([ROOM; 2], values.factors());
+    let [x, y] = rooms.each_mut().map(|room| in_room(room, lanes::<T>(), T::ZERO));
     for start in part.clone().step_by(lanes::<T>()) {
         let len = lanes::<T>().min(part.end - start);
         match factors {
             Some(factors) => {
-                y.resize(len, T::ZERO);
                 factors[0].block(start, &mut x[..len]);
-                factors[1].block(start, &mut y);
-                add(&x[..len], Some(&y));
+                factors[1].block(start, &mut y[..len]);
+                add(&x[..len], Some(&y[..len]));
             }
             None => {
                 values.block(start, &mut x[..len]);
@@ -129,7 +141,10 @@ pub(super) fn reduce_blocks<T: Element, O: Op<T>>(n: usize, values: &dyn Blocks<
     let partial = |i: usize| {
         let tile = i * tile::<T>()..n.min((i + 1) * tile::<T>());
         let any_order = const { !T::TYPE.is_float() };
-        let (mut block, mut lane) = (vec![T::ZERO; row], vec![O::identity(); if any_order { 1 } else { row }]);
+        let mut rooms = [ROOM; 2];
+        let [block, lane] = &mut rooms;
+        let (block, lane) =
+            (in_room(block, row, T::ZERO), in_room(lane, if any_order { 1 } else { row }, O::identity()));
         for start in tile.clone().step_by(row) {
             let block = &mut block[..row.min(tile.end - start)];
             values.block(start, block);
@@ -139,7 +154,7 @@ pub(super) fn reduce_blocks<T: Element, O: Op<T>>(n: usize, values: &dyn Blocks<
                 lane.iter_mut().zip(block).for_each(|(acc, x)| *acc = O::combine(*acc, x.widen()));
             }
         }
-        combine_lanes::<T, O>(&mut lane)
+        combine_lanes::<T, O>(lane)
     };
     reduce_partials(n, &partial, &reduce_accumulators::<T, O>)
 }
@@ -207,13 +222,14 @@ fn reduce_tile<U: Element, O: Op<U>, R: Iterator<Item = U::Acc>>(
     len: usize,
     row: &impl Fn(Range<usize>) -> R,
 ) -> U::Acc {
-    let mut lane = vec![O::identity(); lanes];
+    let mut room = ROOM;
+    let lane = in_room(&mut room, lanes, O::identity());
     for start in (0..len).step_by(lanes) {
         for (acc, x) in lane.iter_mut().zip(row(start..len.min(start + lanes))) {
             *acc = O::combine(*acc, x);
         }
     }
-    combine_lanes::<U, O>(&mut lane)
+    combine_lanes::<U, O>(lane)
 }
 
 /// Combines the lanes of a tile, neighbours first.

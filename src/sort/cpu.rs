@@ -246,7 +246,7 @@ fn sort_buckets<K: Word, V: With>(
     (mut to, mut to_values): Pairs<'_, K, V>,
     over: bool,
 ) -> Result<()> {
-    let (mut tasks, mut begin) = (Vec::with_capacity(ends.len()), 0);
+    let (mut tasks, mut begin) = (memory::with_capacity(ends.len())?, 0);
     for &end in ends {
         let len = end - begin;
         let parts = (from.split_at_mut(len), from_values.split_at_mut(len));
@@ -276,7 +276,7 @@ fn sort_bucket<K: Word, V: With>(
                 insert(keys, digits, from.0, from.1);
                 false
             } else {
-                move_by_digits(keys, digits, (&mut *from.0, &mut *from.1), (&mut *to.0, &mut *to.1))
+                move_by_digits(keys, digits, (&mut *from.0, &mut *from.1), (&mut *to.0, &mut *to.1))?
             };
             match (moved, over) {
                 (false, true) => {
@@ -311,9 +311,14 @@ fn insert<K: Word, V: With>(keys: &Keys, digits: &[Digit], x: &mut [K], values: 
 
 /// Sorts by `digits`, the least significant one first, and moves keys between `a` and `b`. Returns true if the result
 /// is in `b`.
-fn move_by_digits<K: Word, V: With>(keys: &Keys, digits: &[Digit], a: Pairs<'_, K, V>, b: Pairs<'_, K, V>) -> bool {
+fn move_by_digits<K: Word, V: With>(
+    keys: &Keys,
+    digits: &[Digit],
+    a: Pairs<'_, K, V>,
+    b: Pairs<'_, K, V>,
+) -> Result<bool> {
     let (mut from, mut to) = (a, b);
-    let mut counts = vec![[0u32; RADIX]; digits.len()];
+    let mut counts = memory::zeroed::<[u32; RADIX]>(digits.len())?;
     for &key in &*from.0 {
         let bits = keys.ordered(key.into());
         for (digit, counts) in digits.iter().zip(&mut counts) {
@@ -337,7 +342,7 @@ fn move_by_digits<K: Word, V: With>(keys: &Keys, digits: &[Digit], a: Pairs<'_, 
         (from, to) = (to, from);
         moved = !moved;
     }
-    moved
+    Ok(moved)
 }
 
 /// The digits that are not the same in all keys.
@@ -368,8 +373,11 @@ fn partition<K: Word, V: With>(
         counts
     })?;
     // Each part has an output range per digit.
-    let mut places: Vec<Vec<(IterMut<'_, K>, IterMut<'_, V>)>> = counts.iter().map(|_| Vec::new()).collect();
-    let (mut ends, mut end) = (Vec::with_capacity(RADIX), 0);
+    let mut places: Vec<Vec<(IterMut<'_, K>, IterMut<'_, V>)>> = memory::with_capacity(counts.len())?;
+    for _ in &counts {
+        places.push(memory::with_capacity(RADIX)?);
+    }
+    let (mut ends, mut end) = (memory::with_capacity(RADIX)?, 0);
     for d in 0..RADIX {
         for (counts, places) in counts.iter().zip(&mut places) {
             let (keys, rest) = to.split_at_mut(counts[d]);

@@ -4,7 +4,7 @@ use std::ops::{Add, Mul, Sub};
 
 use super::{WORDS, Words};
 use crate::{
-    Element, ElementType, Extreme, Integer, Result, bf16, element, f16, parallel,
+    Element, ElementType, Extreme, Integer, Result, bf16, element, f16, memory, parallel,
     reduce::cpu::{lanes, tile},
     with_integer,
 };
@@ -222,10 +222,11 @@ pub(in crate::reduce) fn in_lanes(elements: usize, all: usize, lane: usize, widt
 }
 
 /// The moments of a tile.
-fn spread<T: Element<Acc = A>, A: Real>(elements: &[T]) -> Spread<A> {
-    let (all, mut lane) = (lanes::<T>(), Vec::new());
+fn spread<T: Element<Acc = A>, A: Real>(elements: &[T]) -> Result<Spread<A>> {
+    let all = lanes::<T>();
+    let mut lane = memory::with_capacity(all.min(elements.len()))?;
     spread_lanes(elements, all, all, &mut lane);
-    lane[0]
+    Ok(lane[0])
 }
 
 /// Calls `body` with each of up to [`ABREAST`] neighbours and its number. A full row takes a loop of constant length,
@@ -550,9 +551,10 @@ impl<T: Element, M: Joins> Record<T, M> {
 type Found<T, M> = (Record<T, M>, Extreme<T>, Extreme<T>);
 
 /// The record of the whole input, which is not empty, and its extremes.
-fn record<T: Element, M: Joins>(input: &[T], moments: &(dyn Fn(&[T]) -> M + Sync)) -> Result<Found<T, M>> {
+fn record<T: Element, M: Joins>(input: &[T], moments: &(dyn Fn(&[T]) -> Result<M> + Sync)) -> Result<Found<T, M>> {
     let part = |i: usize| &input[i * tile::<T>()..input.len().min((i + 1) * tile::<T>())];
-    let mut records = parallel::map(input.len().div_ceil(tile::<T>()), &|i| Record::of(i, part(i), moments(part(i))))?;
+    let of = |i: usize| Ok(Record::of(i, part(i), moments(part(i))?));
+    let mut records = parallel::try_map(input.len().div_ceil(tile::<T>()), &of)?;
     while records.len() > 1 {
         for i in 0..records.len().div_ceil(2) {
             let left = records[2 * i];
@@ -576,11 +578,11 @@ fn record<T: Element, M: Joins>(input: &[T], moments: &(dyn Fn(&[T]) -> M + Sync
 
 /// The extremes of `input`, which is not empty.
 pub(super) fn min_max<T: Element>(input: &[T]) -> Result<(Extreme<T>, Extreme<T>)> {
-    let (_, low, high) = record(input, &|_| ())?;
+    let (_, low, high) = record(input, &|_| Ok(()))?;
     Ok((low, high))
 }
 
-fn words<T: Element, M: Joins>(input: &[T], moments: &(dyn Fn(&[T]) -> M + Sync)) -> Result<Words> {
+fn words<T: Element, M: Joins>(input: &[T], moments: &(dyn Fn(&[T]) -> Result<M> + Sync)) -> Result<Words> {
     let (all, low, high) = record(input, moments)?;
     let mut words = [0; WORDS];
     words[..4].copy_from_slice(&[all.n, all.nan, low.index as u64, high.index as u64]);
@@ -603,7 +605,7 @@ pub(super) fn statistics<T: Element>(input: &[T]) -> Result<Words> {
         ElementType::F32 => words(bytemuck::cast_slice(input), &spread::<f32, f32>),
         ElementType::F64 => words(bytemuck::cast_slice(input), &spread::<f64, f64>),
         integer => {
-            with_integer!(integer, I => words::<I, _>(bytemuck::cast_slice(input), &I::sums), unreachable!("a float"))
+            with_integer!(integer, I => words::<I, _>(bytemuck::cast_slice(input), &|part| Ok(I::sums(part))), unreachable!("a float"))
         }
     }
 }
