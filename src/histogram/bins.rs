@@ -86,7 +86,7 @@ impl<T: Element> Bins<T> {
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if `bins` is 0 or more than 2^24, or if `upper` is
     /// not above `lower`. The same error if an end is infinite or NaN. The same error if a float range is so narrow
-    /// that two edges coincide.
+    /// that two edges coincide, or that bins have subnormal widths.
     ///
     /// ```
     /// use oclprim::{Bins, Device};
@@ -252,8 +252,8 @@ impl Steps {
         if floor.unsigned_abs() <= 1 << 52 {
             return floor as f64 + rest as f64 / f64::from(self.bins);
         }
-        // A float has no room for the fraction. Two more bits record on which side of a half the fraction lies, so that
-        // the edge is rounded once.
+        // A float of this size has no bits for the fraction. Two more bits record whether the fraction is less than a
+        // half, equal or greater, so that the edge is rounded once.
         let quarters = match (2 * rest).cmp(&u128::from(self.bins)) {
             _ if rest == 0 => 0,
             Ordering::Less => 1,
@@ -307,7 +307,7 @@ pub struct Edges<F> {
 }
 
 impl<F: Real> Edges<F> {
-    /// `None` if two edges coincide.
+    /// `None` if two edges coincide, if `width` is subnormal, or if `scale` is infinite.
     fn new(lower: F, upper: F, bins: u32) -> Option<Self> {
         let count = F::of(bins);
         // A single bin has no inner edge, and its width could overflow.

@@ -7,7 +7,8 @@ use crate::{Element, Result, memory, parallel};
 
 /// Maximum bytes of all tables together: three tables of 2^24 bins.
 const TABLE_BYTES: usize = 256 << 20;
-/// Maximum words of a table that is doubled, so that successive samples in one bin do not wait for each other's stores.
+/// Maximum words of a table that has a second copy. Successive samples go to the two copies in turn, so that samples in
+/// one bin do not wait for each other's stores.
 const SMALL: usize = 2048;
 /// Maximum samples that 32-bit counters of a part can count.
 pub(super) const ROUND: usize = 1 << 31;

@@ -69,7 +69,7 @@ impl Form {
     }
 }
 
-/// A function of each sample whose result is counted: its input type, and its source.
+/// A function whose results are counted in place of the samples: its input type, and its OpenCL C text.
 #[derive(Clone, Debug)]
 pub struct Mapped {
     pub from: ElementType,

@@ -64,8 +64,8 @@ pub fn plan(n: usize, form: Form, counter: ElementType, caps: &Tuned, round: usi
     plan_mapped(n, form, None, None, counter, caps, round)
 }
 
-/// The plan of a histogram of mapped samples, whose mapped values `form` describes. `length` is the type of the count in memory, if it
-/// is the number of samples.
+/// The plan of a histogram. With `mapped`, `form` describes the mapped values. `length` is the type of the count in
+/// memory that is the number of samples; `None` if the host knows the number.
 pub fn plan_mapped(
     n: usize,
     form: Form,
@@ -162,7 +162,8 @@ pub struct Merge {
 pub fn merge_plan(slots: usize, table_count: usize, counter: ElementType, caps: &Tuned) -> Merge {
     let params = tuning::histogram(caps);
     let work_group = tuning::work_group_of(params.work_group, size_of::<u64>(), caps);
-    // Rows share the tables, because each work-item waits for one load after another. A row has at least 8 work-items.
+    // Work-items form rows of at least 8, and each row sums its share of the tables. In a single row, each work-item
+    // would wait for one load after another, for all tables.
     let row_bits = table_count.min(work_group / 8).max(1).ilog2();
     let column_bits = work_group.ilog2() - row_bits;
     let per_group = slots.div_ceil(8 * params.max_groups).max(if work_group == 1 { 1024 } else { 1 });
@@ -257,7 +258,7 @@ fn run(
     let local = [plan.work_group, 1, 1];
     // Launches of later rounds add to the counts of earlier ones, so an input may arrive in parts.
     input.arrive(device, 1, |part| {
-        // Taken for each part, since a failed call of another thread may have discarded the memory.
+        // Each part gets `ended` anew, since a failed call of another thread may have discarded its memory.
         let ended = if plan.one_pass { device.ended()? } else { None };
         for start in part.clone().step_by(plan.round) {
             let add = keep || start > 0;

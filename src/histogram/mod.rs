@@ -25,8 +25,8 @@
 //! to memory first.
 //!
 //! The search among given edges starts from a table over the range, so evenly spaced edges take about one comparison
-//! per sample. [Weights](Source::weighted) are summed as integers, and sums of floats are exact. For floats, the unit
-//! is chosen so that most weights are whole multiples of it. In each bin, a few words hold the sum of these weights.
+//! per sample. [Weights](Source::weighted) are summed as integers, and sums of floats are exact. Floats are summed in
+//! a unit of which most weights are whole multiples. In each bin, a few words hold the sum of these weights.
 //! Further words cover the whole range of the type, and hold the sum of the other weights.
 
 #[doc(hidden)]
@@ -172,8 +172,8 @@ pub struct Histogram {
 pub trait Samples: Sized {
     /// The bins: [`Bins`], or a slice of them for channels.
     type Bins: ?Sized;
-    /// A [`Histogram`], a [`WeightedHistogram`], a `Vec` of histograms for channels, or for groups [`Histograms`] or
-    /// [`WeightedHistograms`]; by key, the keys and these.
+    /// A [`Histogram`] or a [`WeightedHistogram`]. For channels, a `Vec` of histograms. For groups, [`Histograms`] or
+    /// [`WeightedHistograms`]. By key, the keys and one of the latter.
     type Found;
 
     #[doc(hidden)]
@@ -187,7 +187,7 @@ pub trait Samples: Sized {
     note = "counts are `u32` or `u64`; sums of weights are those of `Weight::Sum`"
 )]
 pub trait SamplesInto<C: Element>: Samples {
-    /// The output of the results for bins; by key, also those of the keys and of the number of runs.
+    /// The output of the results for bins. By key, also the outputs of the keys and of the number of runs.
     type Counts<'o>;
     /// The type of the results for samples outside the bins.
     type Outside: Element;
@@ -252,7 +252,7 @@ impl<S: Source<Item: Element>, C: Counter> SamplesInto<C> for Counted<'_, S> {
     }
 }
 
-/// The histogram that `count` writes to the counts of `bins` bins and to those outside.
+/// The histogram that `count` writes: the counts of `bins` bins, and the counts outside the bins.
 fn found(bins: usize, count: impl FnOnce((Output<'_, u64>, Output<'_, u64>)) -> Result<()>) -> Result<Histogram> {
     let mut counts = memory::zeroed::<u64>(bins)?;
     let mut outside = [0; slots::OUTSIDE];
@@ -390,8 +390,8 @@ impl Device {
         Ok(())
     }
 
-    /// Body of [`Device::histogram_into`] for computed samples, compiled once for each set of types. Only OpenCL devices read a
-    /// count.
+    /// Body of [`Device::histogram_into`] for computed samples, compiled once for each set of types. Only OpenCL
+    /// devices read a count.
     #[inline(never)]
     fn histogram_computed<T: Element, C: Counter>(
         &self,

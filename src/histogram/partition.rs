@@ -41,8 +41,8 @@ pub struct Partition {
     pub scratch_bytes: usize,
 }
 
-/// The plan; `None` if the device does not support it, or if there are too few samples.
-/// `length` is the type of the count in memory, if it is the number of samples.
+/// The plan; `None` if the device does not support it, or if there are too few samples. `length` is as for
+/// `plan_mapped`.
 pub(super) fn plan(
     samples: usize,
     form: Form,
@@ -97,7 +97,8 @@ pub(super) fn plan(
 }
 
 impl Partition {
-    /// Counts `n` samples, or as many of them as a count says, from index `offset` on into the table at the start of `scratch`.
+    /// Counts `n` samples from index `offset` on, or as many of them as a count says. The table of counts is at the
+    /// start of `scratch`.
     pub(super) fn run(
         &self,
         device: &ClDevice,

@@ -76,7 +76,7 @@ impl<'a> Costs<'a> {
         self.start(group) - self.first + group * self.row_cost
     }
 
-    /// The last group that begins at `cost` or before, where `cost` is less than that of all groups.
+    /// The last group that begins at `cost` or before. `cost` is less than the total cost of all groups.
     fn group_at(&self, cost: usize) -> usize {
         // before(low) <= cost < before(high)
         let (mut low, mut high) = (0, self.starts.count());
@@ -127,7 +127,7 @@ pub(super) fn histograms<C: Counter>(
     let total = costs.before(starts.count());
     let len = part_len(total, words, 2 * words).min(ROUND);
     let mut cuts: Vec<Cut> = memory::collect((0..total.div_ceil(len) + 1).map(|part| costs.cut(part * len)))?;
-    // Invalid offsets may not ascend.
+    // Invalid offsets can descend.
     (1..cuts.len()).for_each(|i| cuts[i].group = cuts[i].group.max(cuts[i - 1].group));
     if accumulate == Accumulate::Overwrite {
         let mut shared: Vec<usize> = memory::with_capacity(cuts.len())?;
@@ -158,7 +158,7 @@ pub(super) fn histograms<C: Counter>(
     Ok(())
 }
 
-/// Sums the weights of groups. Groups with `most` slots together are summed as one input.
+/// Sums the weights of groups. Successive groups with at most `most` slots in all are summed as one input.
 pub(super) fn sums<W: Weight>(
     starts: Starts<'_>,
     weights: &[W],

@@ -24,7 +24,7 @@ const TEXT: &str = kernel_text!("histogram_groups.cl");
 const MOST_ROWS: usize = 1024;
 /// Maximum words of a tile's table on drivers for CPUs.
 const CPU_WORDS: usize = 4 << 10;
-/// Samples of a group that is a tile of its own. Fewer samples take less time than the tile's barriers.
+/// Minimum samples of a group that is a tile of its own. Fewer samples take less time than the tile's barriers.
 const MANY: usize = 8 << 10;
 
 /// The starts of groups on a device: offsets of this type, or lines of equal length.
@@ -94,7 +94,7 @@ pub fn plan(
     let replica_bits = (budget / range).clamp(1, params.max_replicas).ilog2();
     let words = range * rows.max(1 << replica_bits);
     let work_group = if 4 * words > caps.local_bytes / 2 { params.large_work_group } else { params.work_group };
-    // A row costs the bytes of its counters.
+    // A row costs as much as the samples that have as many bytes as its counters.
     let row_cost = if global { 0 } else { (range * counter.size()).div_ceil(size) };
     let cost = n.saturating_add(groups.saturating_mul(row_cost));
     let worthwhile = cost.div_ceil((params.min_bytes / size).max(1));
@@ -245,7 +245,7 @@ pub(super) fn sums(
     })
 }
 
-/// Numbers the slots of groups, and sums the weights as those of one histogram with as many bins. If there are more
+/// Numbers the slots of all groups, and sums the weights in one histogram whose bins are these slots. If there are more
 /// than 2^31 slots, the groups are processed in batches.
 fn run_sums(
     device: &ClDevice,

@@ -9,9 +9,9 @@
 //! | scratch | none without weights. Lines that do not follow one another in memory are copied first, and so are expressions other than a map of memory |
 //! | limits | 1 to 2^24 bins. Any number of groups whose counters fit the device |
 //!
-//! Work-groups get parts of equal cost, whatever the groups, as in merge-based sparse products (Merrill and Garland
-//! 2016). A sample costs 1, and each group has a further cost, that of its row of counters. So one segment of all
-//! samples and many segments of few samples are both balanced.
+//! Work-groups get parts of equal cost for groups of any lengths, as in merge-based products of sparse matrices and
+//! vectors (Merrill and Garland 2016). A sample costs 1, and the row of counters of a group has a further cost. So one
+//! segment of all samples and many segments of few samples are both balanced.
 //!
 //! A work-group counts in local memory: a long group with replicas, or as many short groups as fit. If a group lies
 //! wholly in the part, the work-group writes the group's row. It adds the counts of the other groups, at most two, by

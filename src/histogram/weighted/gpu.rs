@@ -148,7 +148,7 @@ pub fn plan(n: usize, form: Form, aligned: bool, caps: &Tuned, wide: bool) -> Re
 }
 
 /// Writes the sums of `weights` to `sums`, and those outside the bins to `outside`. With `keep`, adds to them. `length`
-/// is the number of samples, if it is a count.
+/// is the count that is the number of samples; `None` if all samples are summed.
 pub(crate) fn weighted(
     device: &ClDevice,
     form: Form,
