@@ -55,10 +55,11 @@ pub struct Extremes<T: Element> {
     note = "a `Vec`, an array or a `Buffer` is passed by reference"
 )]
 pub trait Extremal: Grouped<Item: Element> {
-    /// One extreme of each group: [`Extreme`], or [`Extremes`]; by key, the keys and [`Extremes`].
-    type One;
-    /// Both extremes of each group: [`MinMax`](super::statistics::MinMax), or [`Extremes`]; by key, the keys and
+    /// The result at one end: the [`Extreme`] of a source, or the [`Extremes`] of groups; by key, the keys and
     /// [`Extremes`].
+    type One;
+    /// The result at both ends: the [`MinMax`](super::statistics::MinMax) of a source, or the [`Extremes`] of groups;
+    /// by key, the keys and [`Extremes`].
     type Both;
 
     #[doc(hidden)]

@@ -29,7 +29,7 @@ pub struct Form {
     pub out: ElementType,
     pub source: Code,
     pub determinism: Determinism,
-    /// The type of the count in memory, if it is the number of elements.
+    /// The type of the count in memory that is the number of elements; `None` if the host knows the number.
     pub count: Option<ElementType>,
 }
 
@@ -250,7 +250,7 @@ fn run(
             } else {
                 launch
             };
-            // The partials of later passes have another type, so another tile.
+            // Later passes read partials, which have another type, so their tiles have another length.
             let groups = if index == 0 { pass.groups.min(range.len().div_ceil(tile)) } else { pass.groups };
             launch.run([groups, 1, 1], [pass.work_group, 1, 1])
         };

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | work | n - 1 operations, one read of the input |
 //! | operator | associative and commutative, up to rounding |
-//! | determinism | integers, min, max, and, or, xor: same bits everywhere. Float sums and products: [`Determinism`], up to correctly rounded sums |
+//! | determinism | integers, min, max, and, or, xor: same bits everywhere. Float sums and products: at the chosen level of [`Determinism`]; at level `Exact`, sums are correctly rounded |
 //! | scratch | at most n / 4,096 accumulators |
 //! | limits | any n that fits the device |
 //!
@@ -324,9 +324,9 @@ impl Device {
     /// [`Determinism::Fixed`]: same bits everywhere, if the device keeps subnormals. [`Sum.exact()`](Usage::exact) and
     /// [`Sum.fast()`](Usage::fast) have the other levels.
     ///
-    /// The input is a slice, a buffer, a view, or an expression over them, a [`Source`]. An expression gives the same
-    /// result as the array that [`Device::transform`] writes. There is one exception: exact sums and means do not
-    /// round the products of [`times`](Source::times).
+    /// The input is a [`Source`] or groups of one. A source is a slice, a buffer, a view, or an expression over them.
+    /// An expression gives the same result as the array that [`Device::transform`] writes. There is one exception:
+    /// exact sums and means do not round the products of [`times`](Source::times).
     ///
     /// Each group has a result. Groups are [segments](Source::segments), [runs of equal keys](Source::by_key) and
     /// [lines along axes](crate::NdView::along). Their modules have the order of float operations: [`segmented`],
@@ -339,8 +339,8 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it, for
-    /// [exact](Usage::exact) float products, or if an element has more than
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the device lacks fp64 and a type needs it. The same
+    /// error for an [exact](Usage::exact) [`Product`](crate::op::Product) of floats, and if an element has more than
     /// [`MAX_BYTES`](crate::op::Operator::MAX_BYTES) bytes. For an expression, also the errors of
     /// [`Device::transform`]. [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there are no offsets, or
     /// if an offset is beyond the next one or beyond the input. The same error if the numbers of keys and elements

@@ -135,8 +135,8 @@ fn fold_parts<A: Copy>(parts: &[Vec<A>], combine: &dyn Fn(A, A) -> A) -> Result<
 /// Outputs that are combined at once.
 struct Block<'a> {
     count: usize,
-    /// Index of the first element of the first output. If the lines are neighbours, the others follow element by
-    /// element, and `places` is empty.
+    /// Index of the first element of the first output. If the lines are neighbours, the first elements of the other
+    /// outputs follow it in memory, and `places` is empty.
     first: usize,
     /// Index of each line's first element.
     places: &'a [usize],

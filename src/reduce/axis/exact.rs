@@ -132,7 +132,7 @@ fn products_in<T: Element, F: Float>(of: Exact, factors: [(&[T], &Lines); 2], ou
     Ok(())
 }
 
-/// Copies some rows of the lines that start at `places`, line after line of [`BLOCK`] elements.
+/// Copies some rows of the lines that start at `places`. The copy of each line takes [`BLOCK`] elements of `block`.
 fn copy_rows<T: Element, U: Element + From<T>, F: Float>(
     input: &[T],
     stride: isize,

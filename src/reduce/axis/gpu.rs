@@ -83,8 +83,8 @@ pub fn plan(lines: &Lines, form: &Form, aligned: [bool; 2], caps: &Tuned, wide: 
     let chunks = len.div_ceil(CHUNK);
     let lanes = if cpu { LANES } else { len.next_power_of_two().clamp(vec, LANES) };
     // A work-item has a vector of outputs if elements have at least 4 bytes, since registers then hold its
-    // accumulators. H200, f32: 4,108 GB/s instead of 2,799 for 16 rows of 2^24; 3,763 instead of 3,585 for 2^14 of
-    // 2^14. 16 outputs are slower: 3,692 instead of 3,840.
+    // accumulators. H200, f32: 4,108 GB/s instead of 2,799 for 16 rows of 2^24 elements; 3,763 instead of 3,585 for
+    // 2^14 rows of 2^14 elements. 16 outputs are slower: 3,692 instead of 3,840.
     let multiples = |x: &isize| x.unsigned_abs().is_multiple_of(vec);
     let (inner, outer) = (lines.strides.last(), lines.strides.iter().rev().skip(1));
     let whole = lines.shape.last().is_some_and(|n| n.is_multiple_of(vec)) && inner == Some(&1);

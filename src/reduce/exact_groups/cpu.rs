@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::Exact;
 use crate::{Element, ExactSum, Float, Result, exact, parallel, reduce::cpu, segments::Offsets};
 
-/// Elements of a task, and of a segment that threads share.
+/// Elements of a task. Threads share a segment that has more than twice as many.
 pub(in crate::reduce) const TASK: usize = 1 << 16;
 /// Elements of a line that are copied at once.
 pub(in crate::reduce) const BLOCK: usize = exact::CHUNK;

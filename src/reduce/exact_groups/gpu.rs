@@ -151,7 +151,8 @@ pub fn plan_segments(
     let blocks = segments.div_ceil(sums.work_group / sums.team);
     // Each part changes a word of its segment's accumulator by at most 2^15 + 1.
     let part = PART.max(n.div_ceil(MOST_GROUPS - 1));
-    // Listed segments are longer than a part, so rounding up less than doubles the number of their parts.
+    // A listed segment is longer than a part. So the number of its parts, which is rounded up, is less than twice its
+    // length divided by that of a part.
     let room = if n > part { 2 * n.div_ceil(part) } else { 0 };
     Ok(SegmentsPlan {
         groups: blocks.min(WAVES * params.max_groups),

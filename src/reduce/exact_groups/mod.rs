@@ -6,7 +6,7 @@
 //!
 //! # On a device
 //!
-//! A team of work-items takes a group, and its work-items take chunks of it. All of this is in registers:
+//! A team of work-items takes a group, and its work-items take chunks of it. These three steps need only registers:
 //!
 //! 1. Each work-item adds its elements to a partial, without an error, or finds that they do not fit.
 //! 2. The partials of the team are added as a tree, without an error, or do not fit.
@@ -21,9 +21,9 @@
 //! - **Integers**: digits in a window. Digit k has the weight 2^(32 k) above the bit position `low`, which the team
 //!   derives from its first chunk. Numbers outside of the window do not fit.
 //!
-//! In most data, nearly all groups fit; in some, nearly none do. Each group that does not fit gets an accumulator in
-//! local memory, as many groups at once as there is room for. The work-group reads their elements again, and adds each
-//! one with integers. So the slow path needs no second launch.
+//! In most data, nearly all groups fit; in some, nearly none do. A group that does not fit gets an accumulator in local
+//! memory. The work-group takes as many of these groups at once as have room, reads their elements again, and adds each
+//! element with integers. So the slow path needs no second launch.
 //!
 //! **Long groups** are divided into parts, so that a few of them still fill the device. The sum
 //! of a part is in an accumulator in local memory. It is added to the group's accumulator in global memory. A last

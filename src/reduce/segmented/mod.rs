@@ -9,9 +9,9 @@
 //! | scratch | some 40 bytes for each tile of 4 to 64 KiB of the input. Exact sums and means take about 360 bytes for each 16,384 elements; for `f64`, 2,200 |
 //! | limits | any n and any number of segments that fit the device |
 //!
-//! Work-groups get equal parts of the input, whatever the segments, as in merge-based sparse products (Merrill and
-//! Garland 2016). A work-group reduces its tile with segment-head flags (Blelloch 1990). A tree over the tiles
-//! completes the segments that cross tile boundaries.
+//! Work-groups get equal parts of the input for segments of any lengths, as in merge-based products of sparse matrices
+//! and vectors (Merrill and Garland 2016). A work-group reduces its tile with segment-head flags (Blelloch 1990). A
+//! tree over the tiles completes the segments that cross tile boundaries.
 //!
 //! Float sums and products have this order: each 64-byte cache line of the input is combined from left to right. The
 //! results of cache lines combine in pairs of neighbours, in one tree for the whole input. Each segment uses only its

@@ -81,7 +81,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan for at most as many elements, whose number is in memory if `count` is its type. Not for moments.
+    /// The same plan, if `count` is the type of a count in memory that is the number of elements. Not for moments.
     pub fn by_count(self, count: Option<ElementType>) -> Self {
         Self { program: with_length(self.program, count), ..self }
     }

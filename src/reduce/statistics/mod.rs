@@ -258,9 +258,9 @@ impl<S: Source<Item: Element>> Measurable for Counted<'_, S> {
 impl Device {
     /// Count, number of NaN, sum, extremes, mean and variance, in one pass over memory.
     ///
-    /// For groups, the result is a buffer with a record for each: [`groups`]. These are [segments](Source::segments),
-    /// [lines](crate::NdView::along), and [runs of equal keys](Source::by_key), whose keys come before the buffer.
-    /// [The module](crate::reduce::statistics) has the error bounds.
+    /// For [groups], the result is a buffer with a record for each group. Groups are [segments](Source::segments),
+    /// [lines](crate::NdView::along), and [runs of equal keys](Source::by_key). For runs, the keys come before the
+    /// buffer. [The module](crate::reduce::statistics) has the error bounds.
     ///
     /// # Errors
     ///

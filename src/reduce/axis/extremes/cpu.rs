@@ -18,7 +18,7 @@ const ROWS: usize = 64;
 const BLOCK: usize = 2048;
 /// Columns into which the elements of a single line are divided.
 const LANES: usize = 32;
-/// Elements of a line up to which lines are transposed.
+/// Maximum elements of a line for which lines are transposed.
 const FEW: usize = 128;
 /// Elements of a task.
 const TASK: usize = 1 << 16;

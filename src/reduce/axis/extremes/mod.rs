@@ -9,8 +9,8 @@
 //! | scratch | none if lines are many; else an index for each part of a line |
 //! | limits | as [`reduce::axis`](crate::reduce::axis) |
 //!
-//! Elements are mapped to integers with the same order, and several are compared at once. The kernels search these for
-//! an index only if their smallest is a new minimum, which is rare.
+//! Elements are mapped to integers with the same order, and several are compared at once. If the smallest of these is a
+//! new minimum, which is rare, the kernels search them for its index.
 
 #[doc(hidden)]
 pub(crate) mod cpu;

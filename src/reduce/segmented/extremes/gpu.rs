@@ -11,7 +11,8 @@ use crate::{
 };
 
 const TEXT: &str = kernel_text!("reduce_segmented_extremes.cl");
-/// Steps of a work-item, if many work-items share a tile, and if one walks it. Each step takes an element or an offset.
+/// Steps of a work-item: `STEPS` if many work-items share a tile, `CPU_STEPS` if one walks it. Each step takes an
+/// element or an offset.
 const STEPS: usize = 15;
 const CPU_STEPS: usize = 1 << 14;
 /// Maximum bytes of a tile in local memory, so that several work-groups fit.
