@@ -27,7 +27,8 @@ const WIDE_TEXT: &str = kernel_text!("scan_exact_wide.cl");
 /// Elements of a tile, and records of a group; as in `cl/lib/exact_scan.cl`.
 const TILE: usize = 4096;
 const LEVEL: usize = 64;
-/// Elements of a block, the task of a thread, and of a chunk, which is scanned in pairs of `f64` if they are exact.
+/// Elements of a block, and of a chunk. A block is the task of a thread. The prefixes of a chunk are pairs of `f64`, if
+/// these are exact.
 const BLOCK: usize = 128 * CHUNK;
 const CHUNK: usize = exact::CHUNK;
 
@@ -89,8 +90,8 @@ fn scan_in<U: Element, F: Float>(n: usize, load: &Load<'_, U>, kind: Scan<U>, ou
     Ok(())
 }
 
-/// Writes the prefixes of a chunk, given its exclusive prefix as a pair of `f64`. Returns the prefix after the chunk.
-/// `None` if a prefix is not a pair; the results are then invalid.
+/// Writes the prefixes of a chunk, given its exclusive prefix as a pair of `f64`. Returns the prefix after the chunk,
+/// or `None` if a prefix does not fit such a pair. The results are then invalid.
 fn chunk_of_pairs<U: Element, F: Float>(
     values: &[F],
     [mut high, mut low]: [f64; 2],
@@ -202,8 +203,9 @@ pub fn plan(outputs: usize, form: &Form, caps: &Tuned, wide: bool) -> Result<Pla
     let bytes_of_sums = |work_group: usize| 4 * words * (1 + replicas(work_group)) + 12 * work_group + 64;
     // H200, 2^26 f32: the tiles take 168 µs with 128 work-items, 190 with 256, and 286 with 512.
     let work_group = largest(128, &bytes_of_sums);
-    // The kernel for narrow tiles also holds the elements, and one of padding for each work-item. Elements of f64 have
-    // 53 bits, which leaves too few of 64. One tile is faster with one launch.
+    // The kernel for narrow tiles also holds the elements, and one element of padding for each work-item. Elements of
+    // f64 have 53 bits. This leaves too few bits of a 64-bit sum, so all tiles are wide. One tile alone is also wide,
+    // since a single launch is faster.
     let bytes_of_tiles = 4 * words + 12 * work_group + 64 + 4 * (TILE + work_group);
     let narrow = size == 4 && tiles > 1 && fits(bytes_of_tiles);
     // The kernel for wide tiles holds two accumulators. For each work-item it holds its elements, one element of

@@ -61,7 +61,7 @@ pub struct Form {
     pub reversed: bool,
     /// The source of segment heads, if there are segments.
     pub heads: Option<Heads>,
-    /// The type of the count in memory, if it is the number of elements.
+    /// The type of the count in memory that is the number of elements; `None` if the host knows the number.
     pub count: Option<ElementType>,
 }
 

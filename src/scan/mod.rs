@@ -49,7 +49,7 @@ use crate::{
 };
 
 impl<T> Scan<T> {
-    /// The same scan, with the plain NaN in place of a start that is any NaN: exact scans return no other NaN.
+    /// The same scan. If its start is NaN, the type's plain NaN replaces it, since exact scans return no other NaN.
     fn with_plain_nan(self) -> Self
     where
         T: Element,
@@ -423,7 +423,8 @@ impl Device {
         }
     }
 
-    /// [`Device::scan_into`] of computed elements, compiled once for each type and operator. Only OpenCL devices read a count.
+    /// [`Device::scan_into`] of computed elements, compiled once for each type and operator. Only OpenCL devices read
+    /// a count.
     #[inline(never)]
     fn scan_computed<T: Element, O: Op<T>>(
         &self,
@@ -468,7 +469,8 @@ impl Device {
         }
     }
 
-    /// [`Device::scan_into`] of elements in memory, compiled once for each type and operator. Only OpenCL devices read a count.
+    /// [`Device::scan_into`] of elements in memory, compiled once for each type and operator. Only OpenCL devices read
+    /// a count.
     #[inline(never)]
     fn scan_plain<T, F>(
         &self,

@@ -1,5 +1,6 @@
 //! Scan along axes of an N-dimensional view: [`Device::scan`] of [`view.along(axes)`](NdView::along). Results have
-//! the shape of the view, in row-major order without gaps. Several axes are one line, in row-major order of these axes.
+//! the shape of the view, in row-major order without gaps. The elements along several axes form one line, in row-major
+//! order of these axes.
 //!
 //! | property | |
 //! |---|---|
