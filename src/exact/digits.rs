@@ -140,8 +140,8 @@ impl<T: Float> Digits<T> {
         found
     }
 
-    /// The magnitude, and true if the number is negative. Only the low 32 bits of each digit count: the magnitude of
-    /// the lowest number has 2^31 in the last digit, which a carry makes negative.
+    /// The magnitude, and true if the number is negative. Only the low 32 bits of each digit count. The reason is the
+    /// lowest number: the last digit of its magnitude is 2^31, and a carry makes that digit negative.
     fn magnitude(&self) -> (Self, bool) {
         let mut sum = self.canonical();
         let negative = sum.digits.as_ref().last().is_some_and(|&digit| digit < 0);

@@ -510,7 +510,8 @@ pub(crate) fn error_of(a: f64, b: f64) -> f64 {
     (a - (sum - added)) + (b - added)
 }
 
-/// The number of type `S` nearest to the sum of a pair of finite numbers, ties to even; -0 only for -0 and 0.
+/// The number of type `S` nearest to the sum of a pair of finite numbers, ties to even. A sum of 0 is -0 only if the
+/// first number is -0 and the second is 0.
 #[inline]
 pub(crate) fn nearest_of_pair<S: Element>([a, b]: [f64; 2]) -> S {
     let sum = if b == 0.0 { a } else { a + b };

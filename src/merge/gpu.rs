@@ -148,7 +148,8 @@ impl<'a> Place<'a> {
     }
 }
 
-/// The program of a merge. A range with a type in `counts` has a length that is a count in memory, of this type.
+/// The program of a merge. If `counts` has a type for a range, the length of that range is a count in memory, of this
+/// type.
 pub fn with_lengths(program: ProgramSpec, counts: [Option<ElementType>; 2]) -> ProgramSpec {
     let counts = ["LENGTH_A", "LENGTH_B"].into_iter().zip(counts);
     counts.fold(program, |program, (name, count)| match count {

@@ -54,7 +54,7 @@ pub fn form<T: Pod>(order: &impl Compare<T>, value_bytes: usize) -> Result<gpu::
     Ok(gpu::Form { order: order.source()?, size: size_of::<T>(), value_bytes })
 }
 
-/// Keys and values of a sorted range, and the number of both, if it is a count that a device reads.
+/// Keys and values of a sorted range, and the count in memory that is the number of both, if a device reads one.
 #[doc(hidden)]
 pub type Range<'a, K, V> = (Input<'a, K>, Input<'a, V>, Option<Count<'a>>);
 /// A [`Range`], or memory of its own.

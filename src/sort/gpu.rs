@@ -178,7 +178,7 @@ pub fn key_type(bytes: usize) -> &'static str {
 }
 
 impl Plan {
-    /// The plan for at most as many keys, whose number is in memory if `count` is its type.
+    /// The same plan, if `count` is the type of a count in memory that is the number of keys.
     fn by_count(self, count: Option<ElementType>) -> Self {
         Self { program: with_length(self.program, count), ..self }
     }

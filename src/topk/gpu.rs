@@ -273,7 +273,7 @@ pub fn plan(form: &Form<'_>, caps: &Tuned, wide: bool) -> Plan {
 }
 
 impl Plan {
-    /// The plan for a row of at most as many keys, whose number is in memory if `count` is its type.
+    /// The same plan, if `count` is the type of a count in memory that is the number of keys of the row.
     pub fn by_count(self, count: Option<ElementType>) -> Self {
         Self { program: with_length(self.program, count), ..self }
     }
@@ -319,8 +319,8 @@ struct Taken<'a> {
 }
 
 /// Selects keys from `input`, whose rows `form` defines, into `out`, and their indices into `places`. Row r adds
-/// `r * step` to its indices. With a count there is one row, whose length is the count. If it has fewer
-/// keys than are to be selected, all are.
+/// `r * step` to its indices. With a count there is one row, whose length is the count. If it has fewer than k keys,
+/// all of them are selected.
 pub(crate) fn run(
     device: &ClDevice,
     form: &Form<'_>,

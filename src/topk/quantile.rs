@@ -264,8 +264,8 @@ pub(crate) fn allowed(q: &[f64]) -> Result<()> {
 ///
 /// These methods return medians and other quantiles. Module: [`topk`](crate::topk).
 impl Device {
-    /// The median: the middle key, or the mean of the two middle keys. For [groups](crate::topk::quantiles), a buffer with the median of
-    /// each.
+    /// The median: the middle key, or the mean of the two middle keys. For [groups](crate::topk::quantiles), a buffer
+    /// with the median of each.
     ///
     /// # Errors
     ///
@@ -288,8 +288,8 @@ impl Device {
     ///
     /// The quantile `q` of n keys has the rank `q * (n - 1)`, counted from 0. Between two ranks, `how` defines the
     /// value. The value is that of NumPy's formula in `f64`. If the difference of two finite keys overflows, the keys
-    /// are weighted first and then added. Between integers beyond 2^53, the result is the exact value,
-    /// rounded once; below 1, its error is at most 2^-61.
+    /// are weighted first and then added. Between integers beyond 2^53, the result is the exact value, rounded once. If
+    /// that value lies between -1 and 1, the error is at most 2^-61.
     ///
     /// | between | and | is |
     /// |---|---|---|

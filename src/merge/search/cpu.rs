@@ -31,7 +31,7 @@ pub(super) fn bounds<T: Sync, I: Offset, R: Ranks<T>>(
 }
 
 /// For each needle the number of elements of `range` that are before it. If there are fewer needles than `ABREAST`, the
-/// last one takes the other entries. It is compiled once for all types of indices.
+/// last one takes the other entries. The function is compiled once for all types of indices.
 ///
 /// All searches take the same steps. A step has no branch on an element, since such branches are often mispredicted
 /// (Khuong and Morin, "Array layouts for comparison-based searching", 2017). On one core, a random needle in 2^20 `u32`

@@ -35,7 +35,8 @@ use crate::{
 };
 
 impl<S: Source<Item: Key>, O: Source<Item: Offset>> Segments<S, O> {
-    /// Calls `sort` with the keys and the offsets in memory, which are evaluated once. If `checked`, the offsets are checked first.
+    /// Calls `sort` with the keys and the offsets in memory. Each source is evaluated once. If `checked`, the offsets
+    /// are checked first.
     fn held<R>(
         &self,
         device: &Device,
