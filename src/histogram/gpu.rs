@@ -120,7 +120,7 @@ pub fn plan_mapped(
         let count = if one_pass { count.flag("ONE_PASS", true).define("COUNTERS_AT", COUNTERS_AT) } else { count };
         (count, Tables::Local { range, ranges, replica_bits }, groups, groups, work_group)
     } else {
-        // More than one table pays only if the tables cost less to sum than the samples to count.
+        // More than one table is worthwhile only if the tables take less time to sum than the samples take to count.
         let table_count = most.min(room(params.global_bytes)).min((samples / slots).max(1));
         let private = caps.class == DeviceClass::Cpu && table_count == most;
         let count = count.define("WG", params.work_group).flag("GLOBAL_TABLES", true).flag("PRIVATE", private);

@@ -19,10 +19,10 @@
 //! device has no sub-groups, atomics in global memory count them instead. PoCL without sub-groups would compile the
 //! partition wrongly.
 //!
-//! In [`histogram`](Device::histogram) of [`x.map(f)`](Source::map), the same kernels apply `f` as they load a sample.
-//! `x` must be memory, or memory cast to a type that holds all its values, and `f` must capture nothing. For
-//! `histogram`, the CPU backend computes every expression in cached chunks. In all other cases the elements are written
-//! to memory first.
+//! Without weights and channels, kernels apply the `f` of [`x.map(f)`](Source::map) as they load a sample. For this,
+//! `x` must be memory, or memory cast to a type that holds all its values, and `f` must capture nothing. Also without
+//! weights and channels, the CPU backend computes every expression in cached chunks. In all other cases the elements
+//! are written to memory first.
 //!
 //! The search among given edges starts from a table over the range, so evenly spaced edges take about one comparison
 //! per sample. [Weights](Source::weighted) are summed as integers, and sums of floats are exact. Floats are summed in

@@ -11,7 +11,7 @@ use crate::{Element, ElementType, ExactSum, Float, Result, bf16, f16, memory, op
 const TILE_ROWS: usize = 16;
 /// Bytes of a row: 256 work-items of 16 bytes.
 const ROW_BYTES: usize = 4096;
-/// Elements of a group. A branch-free loop first tests whether any of them beats the best so far.
+/// Elements that a branch-free loop tests at once: does any of them beat the best so far?
 const BLOCK: usize = 64;
 /// Input bytes up to which one thread is faster than several.
 const SERIAL_BYTES: usize = 128 << 10;
@@ -259,7 +259,7 @@ pub(super) fn arg_reduce<T: Element>(input: &[T], end: End) -> Result<Extreme<T>
 pub(super) fn extreme_of<T: Element>(start: usize, chunk: &[T], end: End) -> Extreme<T> {
     let mut best = Extreme { index: start, value: chunk[0] };
     for (block, part) in chunk.chunks(BLOCK).enumerate() {
-        // Few groups contain a better element. So a branch-free loop first tests whether a group contains one.
+        // Few parts have a better element. So a branch-free loop first tests whether a part has one.
         let value = best.value;
         if part.iter().fold(false, |any, &x| any | end.before(x, value)) {
             let each = part.iter().enumerate().map(|(i, &value)| Extreme { index: start + block * BLOCK + i, value });

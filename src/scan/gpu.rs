@@ -190,8 +190,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Launches without look-back. A partial has `bytes` bytes; `group` is the work-group and the maximum number of
-    /// work-groups.
+    /// Launches without look-back. A partial has `bytes` bytes.
     pub(super) fn of_two_reads(
         program: ProgramSpec,
         tiles: usize,

@@ -45,8 +45,8 @@ pub struct Form {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Parts {
     All,
-    /// Segments of more than `short` keys, each sorted alone. `merges` is true if a merge sort takes the shorter
-    /// segments: it also needs the spare memory.
+    /// Segments of more than `short` keys, each sorted alone. `merges` is true if a merge sort, which also needs the
+    /// spare memory, takes the shorter segments.
     Long {
         short: usize,
         merges: bool,

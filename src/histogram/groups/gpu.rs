@@ -94,7 +94,7 @@ pub fn plan(
     let replica_bits = (budget / range).clamp(1, params.max_replicas).ilog2();
     let words = range * rows.max(1 << replica_bits);
     let work_group = if 4 * words > caps.local_bytes / 2 { params.large_work_group } else { params.work_group };
-    // A row costs as much as the samples that have as many bytes as its counters.
+    // A row costs as much as samples with as many bytes as the counters of the row.
     let row_cost = if global { 0 } else { (range * counter.size()).div_ceil(size) };
     let cost = n.saturating_add(groups.saturating_mul(row_cost));
     let worthwhile = cost.div_ceil((params.min_bytes / size).max(1));

@@ -124,8 +124,8 @@ pub fn plan(n: usize, form: Form, aligned: bool, caps: &Tuned, wide: bool) -> Re
     let merge_slots = merge_slots.next_multiple_of(1 << merge_column_bits);
     let weights = ProgramSpec::new(NAME, TEXT, caps).unoptimised_on_a_checker(caps);
     let weights = with_weights(weights).flag("WEIGHTS_ONLY", true);
-    // Maximum samples of a table. Each of its work-groups takes an equal part, at most one more vector per work-item,
-    // and at most 4 more samples. Sums over tables have 128 bits.
+    // Maximum samples of a table. Each work-group that adds to it takes an equal part of all samples, up to one vector
+    // more per work-item, and up to 4 samples more. Sums over tables have 128 bits.
     let samples_of_table = (n.div_ceil(groups) + 4 * work_group + 4) * groups.div_ceil(table_count);
     let log_n = log_n(if weight.needs_fp64() { n } else { samples_of_table.min(n) });
     Ok(Plan {

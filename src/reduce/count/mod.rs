@@ -13,8 +13,8 @@
 //! | scratch | 8 bytes for each work-group |
 //! | limits | any n that fits the device |
 //!
-//! Elements are compared as bits, four 4-byte words at once. A comparison with 0 ignores the sign bit of floats, and
-//! NaN never matches. For elements of 1 and 2 bytes, a carry into the high bit marks a difference, and the marks are
+//! Elements are compared as bits, four 4-byte words at once. A comparison with 0 ignores the sign bit of floats, and no
+//! element equals NaN. For elements of 1 and 2 bytes, a carry into the high bit marks a difference, and the marks are
 //! counted (Warren, Hacker's Delight). The work-group that finishes last adds the counts of all work-groups, or a
 //! second launch does, as in [`reduce`](crate::reduce).
 

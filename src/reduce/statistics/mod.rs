@@ -17,7 +17,7 @@
 //! | | error at most |
 //! |---|---|
 //! | mean, of floats | (40 + 8 log2 n) (u d + u² \|mean\|) |
-//! | variance, of floats | (80 + 16 log2 n) u (variance + (10 u mean)²), and the square of the mean's error |
+//! | variance, of floats | (80 + 16 log2 n) u (variance + (10 u mean)²), plus the square of the mean's error |
 //! | integers | the sum is exact; the others are rounded a few times in `f64` |
 //!
 //! The variance is an `f64` for every element type. It is infinite only if the exact variance, or the bound on its
