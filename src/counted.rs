@@ -1,4 +1,4 @@
-//! Numbers of elements that only the device knows: of outputs, such as those of selections, and of inputs.
+//! Counts in the memory of a device: of the elements that a call such as a selection wrote, or of an input's elements.
 
 use crate::{
     Device, ElementType, Error, Input, Offset, Output, Result, View,
@@ -152,7 +152,7 @@ pub(crate) fn apart_from(count: Option<&ClCount>, outputs: &[&ClOutput<'_>]) -> 
     count.map_or(Ok(()), |count| outputs.iter().try_for_each(|output| apart(&[count.place()], &[output])))
 }
 
-/// A program whose kernels read their length from memory: from a count of type `count`, if there is one.
+/// The program. If there is a count in memory, of type `count`, kernels read their length from it.
 pub(crate) fn with_length(program: ProgramSpec, count: Option<ElementType>) -> ProgramSpec {
     match count {
         Some(count) => program.define("LENGTH_T", count.storage()),
@@ -160,8 +160,8 @@ pub(crate) fn with_length(program: ProgramSpec, count: Option<ElementType>) -> P
     }
 }
 
-/// Sets the arguments for `LENGTH_PARAMS` of `cl/lib/length.cl`: `n`, which with a count is the most that the length
-/// can be. Each element that the kernel reads stands for 2^`log_each` elements of the count.
+/// Sets the arguments for `LENGTH_PARAMS` of `cl/lib/length.cl`. Without a count, the kernel reads `n` elements. With a
+/// count, it reads at most `n`, each of which stands for 2^`log_each` of the counted elements.
 pub(crate) fn length<'l>(
     launch: Launch<'l>,
     n: usize,

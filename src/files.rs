@@ -19,8 +19,8 @@ const MOST_LINKS: usize = 40;
 /// New contents of a file. They go to a temporary file in the same folder, which takes the file's name when it is complete.
 ///
 /// Until then the old file is unchanged, and a dropped draft leaves no file. On Linux, most file systems support files
-/// without a name. There a killed process leaves no file, either, unless it is killed after the complete file is named
-/// and before it is renamed. Symbolic links are followed, and the old file's owner and permissions are kept. A target
+/// without a name. There a killed process leaves a file only if it is killed after it has named the complete file and
+/// before it has renamed it. Symbolic links are followed, and the old file's owner and permissions are kept. A target
 /// that is not a regular file, such as a pipe, `/dev/null` or `/dev/stdout`, is written in place.
 #[derive(Debug)]
 pub struct Draft {
@@ -154,8 +154,8 @@ impl Write for Draft {
     }
 }
 
-/// Returns an error unless the pipe can be written. Does not open the pipe: after the close, its reader would see the
-/// end of the file.
+/// Returns an error unless the pipe can be written. Does not open the pipe, because the later close would end the
+/// reader's input.
 pub fn may_write_pipe(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?;

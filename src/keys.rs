@@ -120,8 +120,8 @@ impl Order {
         Self { descending: true, total: false, bits: None }
     }
 
-    /// Orders floats by the total order of IEEE 754, as [`f32::total_cmp`]: -NaN, -inf, …, -0, 0, …, inf, NaN. NaNs are ordered
-    /// by their payload. The order of integers does not change.
+    /// Orders floats by the total order of IEEE 754, as [`f32::total_cmp`]: -NaN, -inf, …, -0, 0, …, inf, NaN. NaNs are
+    /// ordered by their payload. The order of integers does not change.
     ///
     /// ```
     /// use oclprim::{Device, Order};
@@ -179,7 +179,7 @@ impl Digit {
 pub enum Numbers {
     /// The key's bits, some of them inverted.
     Bits,
-    /// The count of floats below it.
+    /// The key's rank: the number of values of its type below it.
     Ranks,
     /// The rank plus a bias that makes the highest bit the sign, as [`Order::bits`] documents. Used if the order
     /// compares only some of the bits.
@@ -257,8 +257,8 @@ impl Keys {
         key ^ self.always
     }
 
-    /// A number that only this key has, in the same order as the keys. For `floats`, -0 is before 0, and NaNs are ordered by
-    /// their bits.
+    /// A number that only this key has. A larger key has a larger number; in a descending order, a smaller one. For
+    /// `floats`, zeros are also ordered by sign, and NaNs by their bits.
     #[inline]
     pub(crate) fn distinct(&self, key: u64) -> u64 {
         if !self.floats {

@@ -27,14 +27,14 @@
 //! | [`min_max`](Device::min_max), [`statistics`](Device::statistics), [`mean`](Device::mean), [`variance`](Device::variance) | several statistics in one pass: [`reduce::statistics`] |
 //! | [`count`](Device::count), [`any`](Device::any), [`all`](Device::all) | `count`: number of elements that meet a [condition](op::Condition). `any` and `all`: whether one element, or every element, meets it. Also of each group: [`reduce::count`] |
 //! | [`reduce`](Device::reduce) with a user-defined [operator](op::Operator) | one value from many, over structs too; sums and products of [complex numbers](op::complex_sum): [`reduce::by`]. A [`scan`](Device::scan) of structs: [`scan::by`] |
-//! | [`x.cast()`](Source::cast), [`x.map()`](Source::map), [`x.times()`](Source::times), ... | expressions as inputs: another type, a function of each element, products. `reduce`, `scan`, `transform` and `transpose` compute them as they read; [`source`] has the cost in other methods |
+//! | [`x.cast()`](Source::cast), [`x.map()`](Source::map), [`x.times()`](Source::times), ... | expressions as inputs: another type, a function of each element, products. `reduce`, `scan`, `transform` and `transpose` compute them as they read; [`source`] lists what they cost in other methods |
 //! | [`x.take(&count)`](Source::take) | the first elements, by a count on the device. [`source::Grouped`] lists the primitives that take it |
 //! | [`x.segments()`](Source::segments), [`x.by_key()`](Source::by_key), [`x.flagged()`](Source::flagged), [`view.along()`](NdView::along) | groups as inputs of `reduce` and `scan`: segments, runs of equal keys, flagged ranges (only `scan`), lines along axes. One value from each: [`reduce::segmented`], [`select::by_key`], [`reduce::axis`]; prefix scans of each: [`scan::segmented`], [`scan::axis`]. Most other primitives [take groups, too](source::Grouped); those [by key](select::by_key::groups) find the runs first |
 //! | [`arg_min`](Device::arg_min), [`arg_max`](Device::arg_max), [`min_max`](Device::min_max) of [`x.segments()`](Source::segments), [`x.by_key()`](Source::by_key), [`view.along()`](NdView::along) | the extremes of each group, and their indices: [`reduce::segmented::extremes`], [`reduce::axis::extremes`] |
 //! | [`moments`](Device::moments), [`mean`](Device::mean), [`variance`](Device::variance), [`statistics`](Device::statistics) of [`view.along()`](NdView::along), [`x.segments()`](Source::segments), [`x.by_key()`](Source::by_key) | mean and variance of each group, in one pass: [`reduce::axis::moments`], [`reduce::segmented::moments`]; also its extremes and the number of NaN: [`reduce::statistics::groups`] |
 //! | [`reduce`](Device::reduce) with [`Sum.exact()`](op::Usage::exact), [`Mean`](op::Mean) | correctly rounded sums and means, also of groups: [`exact`] |
 //! | [`scan`](Device::scan), [`offsets_of`](Device::offsets_of) | prefix scan: `out[i] = x[0] op ... op x[i]`, [exclusive](op::Usage::exclusive) and [reversed](op::Usage::reversed) too; offsets from counts: [`scan`] |
-//! | [`select`](Device::select), [`select_indices`](Device::select_indices), [`partition`](Device::partition) | the elements that meet a [condition](op::Condition), or whose [flags](Source::flagged) do, or their indices; in a partition, the other elements follow: [`select`], [`select::partition`]. `select` and `partition` of [segments](Source::segments): [`select::segmented`] |
+//! | [`select`](Device::select), [`select_indices`](Device::select_indices), [`partition`](Device::partition) | the elements that meet a [condition](op::Condition) or have a [flag](Source::flagged) that is set; or the indices of elements. In a partition, the other elements follow: [`select`], [`select::partition`]. `select` and `partition` of [segments](Source::segments): [`select::segmented`] |
 //! | [`unique`](Device::unique), [`run_length_encode`](Device::run_length_encode), [`non_trivial_runs`](Device::non_trivial_runs) | runs of equal neighbours: [`select::runs`]. `unique` of [segments](Source::segments): [`select::segmented`] |
 //! | [`adjacent_difference`](Device::adjacent_difference) | difference between each element and the one before it: [`select::adjacent`] |
 //! | [`transpose`](Device::transpose) | rows become columns, of one matrix or of [many](Matrices): [`layout::transpose`]. Of an expression, in one pass: [`layout::transpose::mapped`] |
@@ -355,8 +355,7 @@ pub use oclprim_macros::device;
 /// # Ok::<(), oclprim::Error>(())
 /// ```
 ///
-/// If the closure returns `bool` for a number, the map is a [condition](op::Condition). To select structs, map them to
-/// [flags](Source::flagged).
+/// If the closure returns `bool` for a number or a struct, the map is a [condition](op::Condition).
 ///
 /// ```
 /// use oclprim::{Device, map};

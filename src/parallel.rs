@@ -153,7 +153,7 @@ const LEFT: u8 = 2;
 /// `turn` has run.
 const TURNED: u8 = 3;
 
-/// The steps of the tasks of [`in_turn`], so that the schedule is compiled once.
+/// The steps of [`in_turn`] behind a trait object, so that the code that schedules them is compiled once.
 trait Steps: Sync {
     /// Gives task `task` the buffer of a finished task, or allocates one.
     fn make_room(&self, task: usize, finished: Option<usize>) -> Result<()>;

@@ -71,7 +71,7 @@ mod unix {
 
     pub(super) fn open(name: &OsStr) -> Result<*mut c_void, String> {
         let name = CString::new(name.as_bytes()).map_err(|error| error.to_string())?;
-        // SAFETY: the name is a C string. Code that the library runs as it opens is the driver's own.
+        // SAFETY: the name is a C string. The driver answers for the code that its library runs when it is opened.
         let handle = unsafe { dlopen(name.as_ptr(), RTLD_NOW) };
         if handle.is_null() {
             // SAFETY: `dlerror` returns null or a C string that stays until this thread's next call.
@@ -112,7 +112,7 @@ mod windows {
         if wide.iter().position(|&unit| unit == 0) != Some(wide.len() - 1) {
             return Err("the name has a zero in it".into());
         }
-        // SAFETY: the name ends with a zero. Code that the library runs as it opens is the driver's own.
+        // SAFETY: the name ends with a zero. The driver answers for the code that its library runs when it is opened.
         let handle = unsafe { LoadLibraryExW(wide.as_ptr(), core::ptr::null_mut(), flags) };
         // The system's own message does not name the library.
         let reason = |error: io::Error| format!("{}: {error}", Path::new(name).display());
