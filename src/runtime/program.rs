@@ -17,7 +17,8 @@ const INCLUDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/included.r
 
 /// The OpenCL C source of an operator or of an order.
 ///
-/// Opaque: the name of a macro in `cl/lib/op.cl`, or the text of a user's [`Operator`](crate::op::Operator) or [`Less`](crate::op::Less).
+/// Opaque: the name of a macro in `cl/lib/op.cl`, or the text of a user's [`Operator`](crate::op::Operator) or
+/// [`Less`](crate::op::Less).
 ///
 /// ```
 /// use oclprim::op::{Max, Op};
@@ -65,8 +66,8 @@ pub struct ProgramSpec {
     pub replaced: (&'static str, String),
 }
 
-// Every launch looks up its program. So equal addresses spare the comparison of texts, and the hash leaves out the
-// text, which the name determines.
+// Every launch looks up its program, so comparisons are cheap: texts at the same address are equal without a
+// comparison. The hash leaves out the text, since the name determines it.
 impl PartialEq for ProgramSpec {
     fn eq(&self, other: &Self) -> bool {
         let same_text = std::ptr::eq(self.text, other.text) || self.text == other.text;

@@ -15,8 +15,8 @@ use crate::{Error, Result};
 /// driver's alignment (such as 128 bytes) must be a multiple of the element size.
 ///
 /// Methods take `impl Into<Input<T>>`: `&[T]`, `&[T; N]`, `&Vec<T>`, `&Buffer<T>`, a [`View`] or a
-/// [`&PinnedVec<T>`](super::PinnedVec). `T` is plain data ([`bytemuck::Pod`]), which `bool` is not. An array of `ndarray` converts by `Input::try_from(&array)?`, with the feature
-/// `ndarray`.
+/// [`&PinnedVec<T>`](super::PinnedVec). `T` is plain data ([`bytemuck::Pod`]), which `bool` is not. An array of
+/// `ndarray` converts by `Input::try_from(&array)?`, with the feature `ndarray`.
 ///
 /// ```
 /// use oclprim::{Device, Input, op::Max};
@@ -119,7 +119,8 @@ impl<'a, T: Pod> Input<'a, T> {
         AnyArgument { memory, size: size_of::<T>() }
     }
 
-    /// The elements in the device's memory. The caller drops the result before `'a` ends, as it may use a slice in place.
+    /// The elements in the device's memory. The caller drops the result before `'a` ends, because commands may read a
+    /// slice in place.
     pub(crate) fn cl(self, device: &ClDevice) -> Result<ClInput> {
         self.any().cl(device)
     }
@@ -332,7 +333,8 @@ enum Memory<'a, H> {
 pub(crate) type AnyInput<'a> = AnyArgument<'a, &'a [u8]>;
 pub(crate) type AnyOutput<'a> = AnyArgument<'a, &'a mut [u8]>;
 
-/// The identity of the memory that an argument borrows. Two are equal if the arguments have the same elements.
+/// The identity of the memory that an argument borrows. Two identities are equal if the arguments are the same range of
+/// memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Identity {
     on_host: bool,

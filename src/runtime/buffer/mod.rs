@@ -418,7 +418,7 @@ impl<T: Pod> Buffer<T> {
         self.mappings.allow(write)
     }
 
-    /// Lets the driver free the memory when the buffer is dropped: others may still use the memory then.
+    /// Marks memory that others may still use when the buffer is dropped, so that no later result gets it.
     pub(crate) fn never_keep(&self) {
         if let Some(result) = &self.result {
             result.never_keep();

@@ -152,7 +152,7 @@ pub struct Arriving<'a> {
 }
 
 impl<'a> Arriving<'a> {
-    /// As [`AnyInput::arriving`] returns them.
+    /// An input from the two values that [`AnyInput::arriving`] returns.
     pub(crate) fn new(place: &'a ClInput, host: Option<&'a [u8]>) -> Self {
         Self { place, host }
     }
@@ -207,7 +207,8 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// `bytes` bytes from byte `offset` of a buffer on; `root` is as `opencl::root` returns it.
+    /// The range of `bytes` bytes that starts at byte `offset` of a buffer. `root` is the buffer's location, from
+    /// `opencl::root`.
     pub(super) fn new(root: (usize, usize), offset: usize, bytes: usize) -> Self {
         let first = root.1 + offset;
         Self { object: root.0, bytes: first..first + bytes }
@@ -282,8 +283,8 @@ mod tests {
     use super::*;
     use crate::{Device, DeviceClass, Input, Tuning, internals::testing::log_skip, tuning::Primitive};
 
-    /// The thread that launches a part's commands sends the chunks after that part, and only after the launch. So these
-    /// commands would never end if they waited for a later part.
+    /// One thread launches the commands on a part, and then sends the chunks of later parts. So commands that waited
+    /// for a later part would never end.
     #[test]
     fn commands_of_the_first_part_do_not_wait_for_the_last_one() {
         const PART: usize = 1 << 16;

@@ -34,8 +34,8 @@ impl Scratch {
 /// as many of these bytes. If memory becomes short, all queues free this memory, and the idle scratch that is not
 /// reserved.
 impl Device {
-    /// Reserves scratch buffers of these sizes in bytes. A later call takes the smallest one that serves it. It allocates
-    /// scratch only if none serves it: if calls, or several threads at once, need more or larger buffers.
+    /// Reserves scratch buffers of these sizes in bytes. A later call takes the smallest one that serves it. It
+    /// allocates scratch only if no reserved buffer is large enough, or if other calls use all buffers that are.
     ///
     /// To find the sizes, run the calls on another queue of the device and read its [`Device::scratch_sizes`]. The
     /// queue keeps reserved buffers for its lifetime, even if memory becomes short. A repeated reservation allocates

@@ -58,9 +58,10 @@ impl Drop for Borrowed {
 }
 
 impl ClDevice {
-    /// A buffer over `data`, and the offset of `data` in it; `None` if the driver has to copy. A driver for CPUs reads the
-    /// memory of the host, if its address is a multiple of a number that the driver reports. So the buffer begins at the
-    /// last such address up to `data`. Elements have `size` bytes, and the offset is a multiple of it.
+    /// A buffer over `data`, and the offset of `data` in it; `None` if the driver has to copy. A driver for CPUs reads
+    /// host memory in place only from addresses that are multiples of a number that it reports. So the buffer begins at
+    /// the last such address that is not beyond the start of `data`. Elements have `size` bytes, and the offset is a
+    /// multiple of `size`.
     ///
     /// # Safety
     ///

@@ -34,9 +34,10 @@ impl ClDevice {
         known.map_or(self.shared.local_tried, |caps| caps.local_bytes)
     }
 
-    /// Returns whether the self-test has found that the device is a checker; false until it has finished. Oclgrind takes
-    /// the size of the host's last write, fill or copy at an address as the size of the memory there. It does so even if
-    /// a new buffer has that address. It loses writes of kernels beyond that size, and reports kernels that read there.
+    /// Returns whether the self-test has found that the device is a checker; false until it has finished. Oclgrind
+    /// keeps a size for each address: the size of the host's last write, fill or copy there. A new buffer at this
+    /// address does not change the size. Oclgrind loses what kernels write beyond this size, and reports kernels that
+    /// read there.
     pub(super) fn checker(&self) -> bool {
         self.shared.capabilities.get().is_some_and(|caps| caps.checker)
     }

@@ -21,7 +21,7 @@ pub(super) const LARGE_PAGE: usize = 2 << 20;
 /// Bytes of one copy to new memory. With so few bytes, the C library's copy does not bypass the caches.
 const CACHED: usize = 64 << 10;
 
-/// All copies of the process.
+/// The copies of all transfers in this process, and the threads that make them.
 static COPIERS: Copiers = Copiers {
     state: Mutex::new(State { jobs: Vec::new(), threads: 0, next: 0, turn: 0, idle: 0 }),
     work: Condvar::new(),

@@ -78,8 +78,8 @@ impl ClDevice {
     /// writes values that do not depend on its own output. Kernels that count, or that use an atomic tile counter, are not
     /// idempotent.
     ///
-    /// An error with a source comes from a transfer; the source is an error of the queue, perhaps of an earlier command.
-    /// The call is then not repeated.
+    /// A call that returns an error with a source is not repeated. Such an error comes from a transfer, and its source
+    /// is an error of the queue, perhaps of an earlier command.
     pub(super) fn with_memory<R>(&self, mut call: impl FnMut() -> Result<R>) -> Result<R> {
         match call().inspect_err(|error| self.give_up_scratch(error)) {
             Err(error) if error.kind() == ErrorKind::OutOfMemory && error.source().is_none() => {
@@ -154,8 +154,8 @@ impl ClDevice {
 
     /// Memory for a result of `bytes` bytes, which the queue keeps for later results when it is dropped.
     ///
-    /// As with scratch, reuse needs no wait: all commands that use the result were enqueued before the drop. Calls on
-    /// other queues wait for their commands.
+    /// As with scratch, reuse needs no wait: all commands that use the result were enqueued before the drop. A call on
+    /// another queue that uses the result ends only when its commands are done.
     pub(crate) fn for_result(&self, bytes: usize) -> Result<ResultMemory> {
         let keep = bytes >= Released::<Mem>::LEAST && !self.checker();
         let found = if keep { lock(&self.queue.pool).released.take(bytes) } else { None };
@@ -283,7 +283,8 @@ impl ClDevice {
             return self.write(mem, offset, &all);
         }
         let slow = bytes > SLOW_FILL_BYTES && intel_cpu(self.info());
-        // With 64-bit offsets at every size, fills of every size run the kernel for large fills.
+        // A handle that uses 64-bit offsets at every size (`wide(0)`) runs the kernel for large fills at every size,
+        // too.
         if caps.checker || slow || offset + bytes > FILL_BYTES || self.wide(0) {
             return self.fill_large(mem, offset, bytes, pattern);
         }

@@ -47,8 +47,8 @@ impl<M> Released<M> {
         Some(found)
     }
 
-    /// Drops the oldest memory before `size` bytes are allocated. Small sizes first add up to an eighth of the oldest
-    /// memory. So an allocation of a few bytes does not drop a large buffer.
+    /// Drops the oldest memory before `size` bytes are allocated. Small allocations only add to `owed`, until that is
+    /// an eighth of the oldest memory. So an allocation of a few bytes does not drop a large buffer.
     pub(super) fn make_room(&mut self, size: usize) {
         self.owed = self.owed.saturating_add(size);
         while self.kept.first().is_some_and(|&(oldest, _)| self.owed >= oldest / 8) {

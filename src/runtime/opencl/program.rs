@@ -239,7 +239,8 @@ impl Programs {
 
     /// The slot of the program of `spec` with one kernel, or with all.
     fn slot(&self, spec: &ProgramSpec, kernel: Option<&'static str>) -> Slot {
-        // Evicted programs stay alive in their launches and builds, and in the driver for enqueued commands.
+        // The evicted programs, dropped after the lock. Launches and builds hold the programs that they use, and the
+        // driver holds those of enqueued commands.
         let _gone;
         let mut all = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(slots) = all.get_mut(spec) {

@@ -208,8 +208,8 @@ impl ClDevice {
         lock(&self.queue.failed).take().map_or(Ok(()), Err)
     }
 
-    /// An event that completes after all earlier commands. The user waits for the event, and needs no call that would
-    /// return overdue errors. So this function returns them.
+    /// An event that completes after all earlier commands. A user who waits for this event may make no further call
+    /// that returns overdue errors. So this function returns them.
     pub(crate) fn marker(&self) -> Result<Event> {
         self.overdue()?;
         let event = cl::barrier(self.queue(), &[])?;

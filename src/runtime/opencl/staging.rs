@@ -195,7 +195,8 @@ struct Plan {
     chunk: usize,
     /// Chunks of the ring.
     slots: usize,
-    /// Maximum number of chunks in each of the two stages, copies and commands. The transfer then waits for the oldest.
+    /// Maximum number of chunks in each of the two stages, copies and commands. A transfer with a full stage waits for
+    /// the oldest chunk in it.
     stage: usize,
     /// Bytes that a thread copies at once.
     piece: usize,

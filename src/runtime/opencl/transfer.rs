@@ -118,7 +118,7 @@ impl Transfer {
         (result, done)
     }
 
-    /// Returns an overdue error of earlier commands, once. After a download they are done, too.
+    /// Returns an overdue error of earlier commands, once. When a download is done, these commands are done, too.
     pub(crate) fn overdue(&self) -> Result<()> {
         self.device.overdue()
     }
