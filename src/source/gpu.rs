@@ -36,8 +36,8 @@ pub fn plan(n: usize, load: &Load, count: Option<ElementType>, caps: &Tuned, wid
     planned(with_length(program, count), n, load, caps, wide)
 }
 
-/// [`plan`] for elements that are tuples, with an output for each component. Its `run` has the elements that a
-/// work-group writes, on GPUs too.
+/// [`plan`] for elements that are tuples, with an output for each component. On GPUs its `run` is not 0, but the number
+/// of elements that a work-group writes.
 pub fn plan_several(n: usize, load: &Load, caps: &Tuned, wide: bool) -> Result<Plan> {
     let plan = planned(ProgramSpec::new("transform_several.cl", SEVERAL, caps), n, load, caps, wide)?;
     let run = if caps.class == DeviceClass::Cpu { plan.run } else { per_group(plan.work_group, load) };
@@ -85,8 +85,8 @@ pub(super) fn write_several(device: &ClDevice, load: &Load, outs: &[ClOutput<'_>
     launch.run([plan.groups, 1, 1], [plan.work_group, 1, 1])
 }
 
-/// Writes the elements from index `first` on to `out`, whose elements have the type of the load. With a count, `first` is 0, and the
-/// kernel writes as many elements as the count says.
+/// Writes the elements from index `first` on to `out`, whose elements have the type of the load. With a count, `first`
+/// is 0, and the kernel writes as many elements as the count says.
 pub(super) fn write(
     device: &ClDevice,
     load: &Load,

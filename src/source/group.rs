@@ -279,7 +279,8 @@ impl<'a, T: Element> AlongOne<'a, T> {
         }
         let (elements, rows, len) = in_memory(device, view, axes)?;
         let [kept, _] = kept_and_taken(view.shape(), axes)?;
-        // The shape of `joined` where there is one.
+        // The other axes, then the lines, as in `joined`. If that is one axis too many, or the view is empty, two axes
+        // suffice.
         let shape: Vec<_> = if view.is_empty() || kept.len() == Layout::MAX_DIMS {
             vec![rows, len]
         } else {
@@ -295,7 +296,8 @@ impl<T: Pod> AlongOne<'_, T> {
     }
 }
 
-/// A layout of the same memory whose lines along the last axis are those along `axes`, if there is one.
+/// A layout of the same memory in which the lines along `axes` are the lines along the last axis; `None` if there is no
+/// such layout.
 fn joined(layout: &Layout, axes: &[usize]) -> Result<Option<Layout>> {
     let (shape, strides) = (layout.shape(), layout.strides());
     let [kept, taken] = kept_and_taken(shape, axes)?;
@@ -711,7 +713,7 @@ impl<T: Item + Plain, F: Function<T, Output: Plain>> NdMap<'_, T, F> {
     }
 }
 
-/// Returns whether a layout, which is not empty, has every element of its span.
+/// Returns whether each offset in the `span` of a layout belongs to an element. The layout is not empty.
 fn has_no_gaps(layout: &Layout) -> bool {
     let mut axes: Vec<_> = layout.strides().iter().map(|stride| stride.unsigned_abs()).zip(layout.shape()).collect();
     axes.sort_unstable();
@@ -765,9 +767,9 @@ pub(crate) use lines_of_expressions;
 impl<T: Plain> NdView<'_, T> {
     /// The lines along one axis, `along(0)`, or several, `along([0, 2])`, as the input of a primitive.
     ///
-    /// There is a line for each index of the other axes, in row-major order. A line along several axes has their
-    /// elements in row-major order too. If these elements are not equally spaced in memory, they are copied first,
-    /// which costs one more read and write.
+    /// There is a line for each index of the other axes, in row-major order. Within a line along several axes, the
+    /// elements are in row-major order of these axes. If these elements are not equally spaced in memory, they are
+    /// copied first, which costs one more read and write.
     ///
     /// The call that reads the lines returns [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there is no
     /// such axis, or if an axis is named twice.

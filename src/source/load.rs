@@ -1,9 +1,9 @@
 //! The text by which a kernel computes the elements of a source.
 //!
-//! The text replaces the line `#include "lib/source.cl"` of a kernel file. That file is the default, and has the same
-//! interface. The text declares the kernel's first parameters as `SOURCE_PARAMS`, and defines `source_at`, the element
-//! at an index, and `load_source`, 16 bytes of elements. Memory, lengths, strides and captured values are arguments, so
-//! the text does not depend on their values.
+//! The text replaces the line `#include "lib/source.cl"` of a kernel file. `lib/source.cl` is the text for an input in
+//! memory, and has the same interface. The text declares the kernel's first parameters as `SOURCE_PARAMS`, and defines
+//! `source_at`, the element at an index, and `load_source`, 16 bytes of elements. Memory, lengths, strides and captured
+//! values are arguments, so the text does not depend on their values.
 
 use std::{any::TypeId, fmt};
 
@@ -65,7 +65,7 @@ impl Struct {
 }
 
 impl Type {
-    /// The name in OpenCL C. Elements of `f16` and `bf16` are their bits.
+    /// The type's name in OpenCL C; for `f16` and `bf16`, that of the integer type that holds their bits.
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Element(element) => element.storage(),
@@ -113,7 +113,7 @@ pub struct Component {
     memory: Option<(usize, ElementType)>,
     /// If the value is a product at index `i`: its factors.
     factors: Option<Factors>,
-    /// If the value is `f(e)`, `e` is a component with `memory`, and `f` captures nothing: the function `f`.
+    /// The function `f`, if the value is `f(e)` for a component `e` with `memory`, and `f` captures nothing.
     mapped: Option<Mapped>,
 }
 
@@ -202,7 +202,7 @@ pub struct Text<'d> {
     declared: Vec<Declared>,
     direct: Vec<Direct>,
     functions: String,
-    /// The texts of `Map::with_functions` and the definitions of structs in `functions`.
+    /// The texts that `functions` already contains: those of `Map::with_functions`, and definitions of structs.
     known: Vec<String>,
     /// The structs whose fields the functions read.
     structs: Vec<(TypeId, Type)>,
@@ -774,7 +774,7 @@ impl Load {
         })
     }
 
-    /// The elements and their type, if the source is a slice, buffer or view in a type that holds all their values.
+    /// The memory and its element type, if element i is `memory[i]`, unchanged or in a wider type.
     pub(crate) fn memory(&self) -> Option<(&ClInput, ElementType)> {
         let (argument, element) = self.memory?;
         match self.arguments.get(argument)? {

@@ -12,7 +12,7 @@
 //! | [`x.gathered(index)`](Source::gathered) | `x[index[i]]` | that of `index` |
 //! | [`x.reversed()`](Source::reversed) | `x[n - 1 - i]` | that of `x` |
 //! | [`x.strided(k)`](Source::strided) | `x[i * k]` | `⌈n / k⌉` |
-//! | [`x.take(n)`](Source::take) | `x[i]` | `n`; or a count on the device, as the last step |
+//! | [`x.take(n)`](Source::take) | `x[i]` | `n`; or a count on the device, if `take` is the outermost source |
 //! | [`x.neighbours::<3>()`](Source::neighbours) | `(x[i], x[i + 1], x[i + 2])` | `n - 2` |
 //! | [`x.shuffled(seed)`](Source::shuffled) | `x[p(i)]` for a random permutation p | that of `x` |
 //!
@@ -20,7 +20,7 @@
 //! |---|---|
 //! | [`Device::reduce`], [`Device::transform`], [`Device::scan`] and its variants without segments | none: a kernel computes an element when it reads it, and the CPU backend computes blocks that stay in the cache |
 //! | [`Device::transpose`] of one matrix | none |
-//! | [`Device::histogram`] | none on the CPU backend, or if a function that captures nothing maps memory: see [`histogram`](crate::histogram). Else as below |
+//! | [`Device::histogram`] | none on the CPU backend. On a device none for `x.map(f)` if `x` is memory and `f` captures nothing: see [`histogram`](crate::histogram). For any other source as below |
 //! | reductions and scans by a user-defined operator, also of structs, exact scans, scans in segments, sorts, merges, selections, partitions, runs, counts, extremes, statistics, other histograms, top-k, quantiles; also the offsets of segments, the keys of `by_key`, flags, values and weights | one more pass, which writes n elements to temporary memory |
 //!
 //! Set operations, searches and copies take only arrays. [`Device::transform`] writes an array from a source.
@@ -605,7 +605,8 @@ impl<'a, U: Element> Wide<'a, U> {
         source.held(device).map(Self::Own)
     }
 
-    /// The summands of a reduction by groups. If it is exact, products are their factors.
+    /// The summands of a reduction by groups. For an exact reduction of products, the result has the two factors of
+    /// each product.
     pub(crate) fn summands(
         source: &'a impl Source<Item = U>,
         device: &Device,
