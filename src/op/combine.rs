@@ -62,8 +62,8 @@ pub trait Combine<T: Pod>: Copy + Sealed {
 
 /// The type of the values that scans and reductions of groups combine: an [`Element`], a complex number, or a struct.
 ///
-/// `#[derive(SharedType)]` implements the trait for a struct. If [`Operator::of_struct`] gets the text of a struct,
-/// implement the trait without methods:
+/// `#[derive(SharedType)]` implements the trait for a struct. For a struct whose OpenCL C text you pass to
+/// [`Operator::of_struct`], implement the trait yourself. It needs no methods:
 ///
 /// ```
 /// use bytemuck::{Pod, Zeroable};

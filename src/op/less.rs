@@ -14,8 +14,9 @@ use crate::{
     keys::{Keys, Order},
 };
 
-/// An order of elements: a built-in [`Order`], a user's [`Less`], or a reference to one. In a built-in order, -0 equals +0, and all NaN are
-/// equal and larger than infinity. [`Order::total_order`] orders zeros by sign and NaN by their bits.
+/// An order of elements: a built-in [`Order`], a user's [`Less`], or a reference to one. In a built-in order, -0 equals
+/// +0, and all NaN are equal and larger than infinity. [`Order::total_order`] orders zeros by sign and NaN by their
+/// bits.
 ///
 /// ```
 /// use oclprim::{Device, Order, op::{Compare, Less}, sort::Merging};
@@ -47,7 +48,7 @@ pub trait Compare<T: Pod>: Sync + Sealed {
     #[doc(hidden)]
     fn ranks(&self) -> Result<impl Ranks<T>>;
 
-    /// Returns that function in OpenCL C, as `op_less`, and whether it needs fp64.
+    /// Returns the OpenCL C text of the order, the function `op_less`. Also returns whether this text needs fp64.
     #[doc(hidden)]
     fn source(&self) -> Result<(Code, bool)>;
 }

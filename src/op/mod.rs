@@ -168,8 +168,8 @@ impl<U: Element, F> Monoid<U, F> {
     /// True if `ordered` is false for every operator with these types `U` and `F`. Code for ordered operators is then
     /// not compiled.
     ///
-    /// No built-in operator of integers rounds. A built-in operator is a function item of size 0; a user-defined operator is held by
-    /// reference.
+    /// No built-in operator of integers rounds. A built-in operator is a function item of size 0; a user-defined
+    /// operator is held by reference.
     pub(crate) const NEVER_ORDERED: bool = size_of::<F>() == 0 && !U::TYPE.is_float();
 }
 

@@ -120,7 +120,7 @@ pub trait Selectable<C>: Grouped<Item: Pod> {
     /// The type of the elements that the condition tests: those of a source, which may be structs, or flags.
     type Tested: Testable;
 
-    /// A buffer of elements; for segments, also a buffer of the offsets of segments in the first one.
+    /// A buffer of elements; for segments, also a buffer of their offsets among these elements.
     type Selected;
     /// A buffer of elements, and the lengths `N` of parts; for segments a buffer of lengths.
     type Partitioned<N>;
@@ -388,7 +388,7 @@ impl Device {
                 let (values, flags) = (values.host()?, flags.host()?);
                 let list = |&flag: &u8| usize::from(flag == 0);
                 let (n, output) = (flags.len(), output.host()?);
-                // Wide values are not copied to the lists first.
+                // Wide values are copied only once: the lists hold their indices instead.
                 let found = if size_of::<V>() <= 16 {
                     let items =
                         |part: Range<usize>| flags[part.clone()].iter().map(list).zip(values[part].iter().copied());

@@ -188,7 +188,8 @@ impl Device {
 
 /// # Copies within the buffer
 ///
-/// This method copies between ranges of one buffer, as [`slice::copy_within`] does. Module: [`layout::copy`](crate::layout::copy).
+/// This method copies between ranges of one buffer, as [`slice::copy_within`] does. Module:
+/// [`layout::copy`](crate::layout::copy).
 impl<T: Pod> Buffer<T> {
     /// Copy within the buffer: `self[dest + i] = self[range.start + i]`. The ranges may overlap, as in
     /// [`slice::copy_within`].

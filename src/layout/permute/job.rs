@@ -32,8 +32,8 @@ pub struct Job {
 /// A matrix among the axes of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Turn {
-    /// `rows` numbers the rows of the input, and is contiguous in the output. `cols` numbers the columns of the input,
-    /// and is contiguous in the input.
+    /// The axis of the row index: neighbours along it are contiguous in the output. Along `cols`, the axis of the
+    /// column index, they are contiguous in the input.
     pub(crate) rows: Axis,
     pub(crate) cols: Axis,
     /// Index of `cols` among the axes.

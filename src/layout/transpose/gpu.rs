@@ -165,7 +165,7 @@ fn narrow(shape: &Shape, caps: &Tuned) -> Option<(bool, usize, usize)> {
     let tall = shape.cols <= shape.rows;
     let (short, long) = if tall { (shape.cols, shape.rows) } else { (shape.rows, shape.cols) };
     let packed = if tall { shape.ld_in } else { shape.ld_out } == short;
-    // Without gaps between short rows, their own length need not be a multiple of 16 bytes.
+    // Short rows have no gaps between them (`packed`), so their length need not be a multiple of 16 bytes.
     let lines =
         Shape { ld_in: shape.ld_in * usize::from(!tall), ld_out: shape.ld_out * usize::from(tall), ..shape.clone() };
     let whole = (long * shape.size).is_multiple_of(16) && lines.whole(16);

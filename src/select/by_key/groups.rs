@@ -21,8 +21,8 @@
 //!
 //! The output of a call that ends in `_into` is a tuple: the keys, the results, and the number of runs, one `u64`. It
 //! has room for as many runs as the output of keys has elements. Results after the last run are those of an empty
-//! segment. If there are more runs than room, the call writes the first ones. It then returns an error, but only if the
-//! output of the number is a host slice. The call does not wait for the number of runs.
+//! segment. If there are more runs than room, the call writes the first ones. If the output of the number is a host
+//! slice, the call waits, and then returns an error. Otherwise it does not wait for the number of runs.
 //!
 //! [`Device::top_k_into`] is an exception: it waits. If there are more runs than room, it always returns the error, and
 //! writes nothing. It leaves results after the last run as they are.
@@ -136,8 +136,8 @@ impl<S: Source<Item: Pod>, K: Source<Item: Element>> ByKey<S, K> {
 }
 
 impl Device {
-    /// The offsets of `room` runs and their end. Offsets after those of the last run are the end of the input. Writes
-    /// keys and the number of runs as [`Self::find_runs`].
+    /// The offsets of `room` runs, and the end of the last one. If there are fewer runs, the further offsets are the
+    /// length of the input. Also writes the keys and the number of runs, as [`Self::find_runs`] does.
     fn offsets_of_runs<K: Element>(
         &self,
         keys: Input<'_, K>,
@@ -375,7 +375,8 @@ where
     }
 }
 
-/// The extents of the counters or sums of runs. Returns an error if `keys` has room for another number of runs.
+/// The extents of `counts` and `outside`, the counters or sums of runs. Returns an error unless both have room for as
+/// many runs as `keys`.
 fn counters<K: Pod, C: Pod, D: Pod>(
     (keys, counts, outside): (&Output<'_, K>, &Output<'_, C>, &Output<'_, D>),
     bins: usize,

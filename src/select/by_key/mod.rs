@@ -221,8 +221,8 @@ impl Device {
         Ok((keys_out, offsets))
     }
 
-    /// Writes the first key and the offset of each run, for one run fewer than `offsets` has elements. Also writes the
-    /// number of all runs. Other elements of the outputs stay as they are.
+    /// Writes the first key and the offset of each run, for at most `offsets.len() - 1` runs. Also writes the number of
+    /// all runs. Other elements of the outputs stay as they are.
     #[inline(never)]
     fn find_runs<C: Offset, K: Element>(
         &self,

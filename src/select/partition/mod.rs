@@ -87,8 +87,8 @@ impl Device {
     /// # Errors
     ///
     /// Same as [`Device::partition`]; [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) also if the lengths
-    /// differ, or if arguments overlap in imported OpenCL memory. The same error unless `counts` has one element: two
-    /// for three parts, one for each segment.
+    /// differ, or if arguments overlap in imported OpenCL memory. The same error if `counts` has the wrong length: it
+    /// needs one element, two for three parts, or one for each segment.
     ///
     /// ```
     /// use oclprim::{Device, op::Map};

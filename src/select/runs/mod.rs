@@ -43,8 +43,8 @@ use crate::{
             `x.segments(counting(0u64).strided(length).take(lines + 1))`"
 )]
 pub trait Distinct: Sized {
-    /// A buffer of elements, or one of keys and one of values. For segments, also a buffer of their offsets in the
-    /// first one.
+    /// A buffer of elements, or one of keys and one of values. For segments, also a buffer of their offsets among the
+    /// elements.
     type Found;
     /// The output of elements, or those of keys and of values.
     type Out<'o>;

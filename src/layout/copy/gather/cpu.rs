@@ -38,7 +38,8 @@ fn gather_elements<const N: usize>(size: usize, table: &[u8], index: Offsets<'_>
     }
 }
 
-/// A task whose indices are all in range can write past the caches. Other tasks leave some elements unchanged.
+/// A task whose indices are all in range can write past the caches. Any other task leaves some elements unchanged, so
+/// it writes element by element.
 fn gather_by<const N: usize, I: Copy + Ord + Default + Sync>(
     size: usize,
     table: &[u8],

@@ -34,8 +34,8 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// The rows of `job`; `None` if copying rows in their own words does not pay. `bases` has the byte offsets of the
-    /// buffers' first elements.
+    /// The rows of `job`; `None` if it is not faster to copy each row in words that are aligned for this row. `bases`
+    /// has the byte offsets of the buffers' first elements.
     pub fn of(job: &Job, bases: [usize; 2], caps: &Tuned) -> Option<Self> {
         let (&Axis { n, from: 1, to: 1 }, outer) = job.axes.split_last()? else { return None };
         let bytes = n * job.size;

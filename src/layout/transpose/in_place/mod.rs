@@ -83,7 +83,8 @@ pub fn transpose<T: Pod>(
 
 /// # Transpositions in place
 ///
-/// This method transposes a matrix in its own memory. Module: [`layout::transpose::in_place`](crate::layout::transpose::in_place).
+/// This method transposes a matrix in its own memory. Module:
+/// [`layout::transpose::in_place`](crate::layout::transpose::in_place).
 impl Device {
     /// Transposition in place: `data[c * rows + r]` becomes `data[r * cols + c]`, so `data` has `cols` rows of `rows`
     /// elements.
