@@ -1,6 +1,6 @@
-//! Attributes that turn Rust functions and structs into operators of [`oclprim`](https://docs.rs/oclprim): the same
-//! source runs on the CPU and on OpenCL devices. Use them through `oclprim` with its feature `macros`, where they are
-//! documented.
+//! Macros of [`oclprim`](https://docs.rs/oclprim) that translate Rust functions and structs to OpenCL C, so that the
+//! same source runs on the CPU and on OpenCL devices. Use them through `oclprim` with its feature `macros`, where they
+//! are documented.
 
 use proc_macro::TokenStream;
 use proc_macro2::{Span, TokenStream as Tokens};
