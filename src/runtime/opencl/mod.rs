@@ -262,7 +262,7 @@ mod tests {
         for found in found() {
             let opened = found.open().unwrap();
             let mut shared = Shared::new(opened.id(), opened.context().clone(), opened.info().clone()).unwrap();
-            // The device acts as one for which a call builds one program.
+            // With NVIDIA's compiler, a call builds its kernels as one program. The test needs that on every device.
             shared.compiler = Compiler::of(NVIDIA);
             let device = ClDevice { shared: Arc::new(shared), ..opened };
             let right = ProgramSpec::bare("right.cl", TEXT, "CL1.2");

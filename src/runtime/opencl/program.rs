@@ -24,7 +24,8 @@ use crate::{
 };
 
 type Slot = Arc<Place>;
-/// The programs of one `ProgramSpec`: that of each kernel, or one with all kernels. Kernels may share a program.
+/// The programs of one `ProgramSpec`, by kernel; `None` stands for all kernels. Several kernels may have the same
+/// program.
 type Slots = Vec<(Option<&'static str>, Slot)>;
 
 /// Maximum number of `ProgramSpec`s of a context, unless `OCLPRIM_CACHE_PROGRAMS` is set. A program takes 3 MB with
