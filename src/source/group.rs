@@ -243,8 +243,8 @@ pub(crate) fn kept_and_taken(shape: &[usize], axes: &[usize]) -> Result<[Vec<usi
     Ok([kept, taken])
 }
 
-/// The number of lines, and their length. Either overflows only if there are no elements. If the length overflows,
-/// there are no lines, and the length counts as 0.
+/// The number of lines, and their length. Only if one of the two is 0 can the other overflow. A length that overflows
+/// counts as 0; a number of lines that overflows is an error.
 fn sizes(shape: &[usize], kept: &[usize], taken: &[usize]) -> Result<(usize, usize)> {
     let product = |axes: &[usize]| {
         let lengths = || axes.iter().map(|&axis| shape[axis]);

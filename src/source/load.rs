@@ -108,10 +108,10 @@ impl From<ElementType> for Type {
 pub struct Component {
     name: String,
     ty: Type,
-    /// If the value is element `i` of memory, or that element in a wider type: the argument of the memory, and the type
-    /// of its elements.
+    /// The argument of the memory and the type of its elements, if the value is element `i` of memory, unchanged or in
+    /// a wider type.
     memory: Option<(usize, ElementType)>,
-    /// If the value is a product at index `i`: its factors.
+    /// The factors, if the value is a product at index `i`.
     factors: Option<Factors>,
     /// The function `f`, if the value is `f(e)` for a component `e` with `memory`, and `f` captures nothing.
     mapped: Option<Mapped>,

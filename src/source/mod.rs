@@ -532,7 +532,7 @@ pub trait Source: Sized + Sync {
         None
     }
 
-    /// If the source is contiguous memory in reverse order: that memory, in its own order.
+    /// The memory, in its own order, if the source is contiguous memory in reverse order.
     #[doc(hidden)]
     fn backwards(&self) -> Option<Input<'_, Self::Item>>
     where
