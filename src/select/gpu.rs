@@ -175,7 +175,7 @@ struct Shape {
     shuffles: bool,
 }
 
-/// The shape of a tile. `None` if one work-item walks the tile, or if local memory is too small for any shape.
+/// The shape of a tile. `None` if one work-item processes a whole tile, or if local memory is too small for any shape.
 fn shape(form: &Form, caps: &Tuned) -> Option<Shape> {
     let params = tuning::select(caps);
     if caps.class == DeviceClass::Cpu {

@@ -187,7 +187,8 @@ impl Device {
         let differ = Map::new(|(a, b): (T::Acc, T::Acc)| u8::from(!equal(a, b)), differing::<T>());
         let differ = values.cast::<T::Acc>().neighbours::<2>().map(differ);
         self.transform_into(differ, flags.view_mut(1..n.max(1))?)?;
-        // An offset at the end of the input sets one flag more, and an offset beyond it sets none.
+        // An offset at the end of the input sets the flag after the last element, which is removed below. An offset
+        // beyond that sets no flag.
         let (mut ones, mut outside) = (self.temporary::<u8>(offsets.len())?, self.temporary::<u64>(1)?);
         ones.fill(1)?;
         self.scatter_into(&ones, offsets, &mut flags, &mut outside)?;

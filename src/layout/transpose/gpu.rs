@@ -149,8 +149,9 @@ fn in_blocks(shape: &Shape, block: usize) -> bool {
     shape.whole(block * shape.size) && shape.rows.is_multiple_of(block) && shape.cols.is_multiple_of(block)
 }
 
-/// Number of elements by which each tile grows. It is one 32-byte memory sector if rows of the output are not aligned
-/// to sectors, else 0. The result is also 0 if rows have few tiles, since one more sector per tile would cost too much.
+/// The number of further input rows that each tile reads: `LEAD` of `cl/transpose.cl`. It is the number of elements in
+/// a 32-byte memory sector if rows of the output are not aligned to sectors, else 0. The result is also 0 if rows of
+/// the output have few tiles, since the additional reads would cost too much, or if local memory is too small.
 fn lead(shape: &Shape, (log_rows, log_cols): (u32, u32), tile: usize, caps: &Tuned) -> usize {
     const SECTOR: usize = 32;
     let lead = SECTOR / shape.size;

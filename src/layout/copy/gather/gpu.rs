@@ -19,7 +19,7 @@ pub struct Plan {
     pub work_group: usize,
     /// Contiguous elements of a work-item on CPU drivers; otherwise 0.
     pub run: usize,
-    /// Elements before the first group of four that is aligned in the line.
+    /// Elements of the line before its first aligned group of four elements.
     pub head: usize,
     /// True if the indices of each group of four begin at a multiple of 16 bytes.
     pub whole: bool,
