@@ -48,8 +48,8 @@ static inline void move_tile(
     __global const uchar* restrict in_base, ulong from, __global uchar* restrict out_base, ulong to, ulong bytes,
     ulong tile, uint lane, uint lanes)
 {
-    // `words` whole words of the destination, from byte `head` on, are made of whole words within the source. The host
-    // counts them in the same way.
+    // `words` words of the destination, from byte `head` on, take their bytes from words that lie wholly within the
+    // source. The host counts them in the same way.
     uint head = (uint)(16 - to % 16) % 16;
     const uint shift = (uint)((from + head) % 16);
     head += shift > head ? 16 : 0;

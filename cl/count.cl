@@ -47,8 +47,8 @@ static inline uint4 load_words(__global const T* p)
 static inline uint non_zero(uint4 v)
 {
     if (BYTES <= 2) {
-        // The high bit of an element is set in the sum if a lower bit was set, by a carry. Else it is set only if it
-        // was set before.
+        // The addition carries into the high bit of an element if any of its lower bits is set. `| v` keeps a high bit
+        // that was set before.
         const uint high = BYTES == 1 ? 0x80808080u : 0x80008000u;
         v = (((v & ~high) + ~high) | v) & high;
         return popcount(v.x) + popcount(v.y) + popcount(v.z) + popcount(v.w);

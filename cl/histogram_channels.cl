@@ -10,7 +10,7 @@
 //     tables[c][g] = the samples of work-group g in channel c, counted in local memory
 //     tables[c][g mod count] += the same with atomics, if GLOBAL_TABLES; the tables are zeroed before
 //
-// Built for T and MAP of lib/bins.cl; MAP_EDGES takes one channel. VECTOR: a pixel has the size and the alignment of a
+// Built for T and MAP of lib/bins.cl. With MAP_EDGES, ACTIVE is 1. VECTOR: a pixel has the size and the alignment of a
 // vector.
 #include "lib/bins.cl"
 

@@ -263,8 +263,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_weights_
             for (uint k = 0; k < 4; k++) {
                 of_four[k].all = weights_at[u + k * step];
             }
-            // The code has loops rather than copies of their body. Without optimisation each copy would take private
-            // memory, and one stack holds that of a whole work-group.
+            // Loops, not copies of their body: without optimisation each copy would take private memory of its own, and
+            // one stack holds the private memory of a whole work-group.
 #pragma unroll
             for (uint k = 0; k < 4; k++) {
 #pragma unroll

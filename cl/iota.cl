@@ -1,6 +1,6 @@
 // Iota: out[i] = start + i * step. Integers wrap. Floats are computed in A: i, the product and the sum are rounded to
-// A, and the sum then to T, which is OUT. If the product overflows A, halves of the start and of the product are added,
-// and the sum is doubled. The result can still be finite.
+// A. Then the sum is rounded to T; OUT is T. If the product overflows A, halves of the start and of the product are
+// added, and the sum is doubled. The result can still be finite.
 //
 // Each work-item writes `run` contiguous elements. On GPUs these are 16 bytes, in one word if the output is `aligned`.
 // The host starts just enough work-items. Bytes: writes n elements.

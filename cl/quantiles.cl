@@ -1,6 +1,6 @@
 // Quantiles of sorted groups: out[g * fractions + first + f] is the quantile q[f] of group g, a double. A launch has
-// `count` <= 8 of the `fractions` fractions, from `first` on. They are an argument, since an upload would wait for the
-// sort.
+// `count` <= 8 of the `fractions` fractions, from `first` on. The kernel gets these as an argument, since their upload
+// would wait for the sort.
 //
 // A work-item computes a result from two keys of its group. It computes with integers (lib/double.cl), so the bits are
 // the same on every device. If a group is empty or has a NaN, its quantiles are NaN.

@@ -14,8 +14,8 @@
 //                            types of 8 bytes
 //
 // Where the output's words of 16 bytes hold parts of two blocks, STRADDLE is set. On a GPU a work-item writes a word at
-// a time. If DRAW is T_BYTES, such parts come through local memory, so that most blocks are computed once. On CPU
-// drivers (WG is 1) a work-item writes `run` words. Bytes: writes n elements.
+// a time. With STRADDLE, if DRAW is T_BYTES, work-items share blocks in local memory, so that most are computed once.
+// On CPU drivers (WG is 1) a work-item writes `run` words. Bytes: writes n elements.
 #include "lib/types.cl"
 #include "lib/words.cl"
 

@@ -39,7 +39,7 @@
 #else
 #define OUTS 1
 #endif
-// LANES is less than 32 only if no line has more elements than that: further lanes would be empty.
+// LANES is less than 32 only if no line has more than LANES elements: further lanes would be empty.
 #ifndef LANES
 #define LANES 32
 // Outputs of a work-item in axis_short.

@@ -116,7 +116,7 @@ static inline void take_four(A* to, __global const T* from, const long step, con
     }
 }
 
-// Sets to[0 .. count] to the tree of the first min(rows, 4) rows, each of which is a lane with one element.
+// Sets to[0 .. count] to the tree of the first min(rows, 4) rows. In each column, a row is a lane with one element.
 static inline void take_short(A* to, __global const T* from, const long step, const uint rows, const uint count)
 {
 #define FIRST(r) OP(OP_IDENTITY, TAKEN(from[(r) * step + c]))

@@ -26,8 +26,8 @@
 
 #include "lib/end_keys.cl"
 
-// The winner so far, at each end. If `at` was never set, no element had a key below the highest, so all are equal and
-// the first one wins.
+// The winner so far, at each end. If no element had a key below KEY_HIGHEST, `at` is still `start`. Then all elements
+// are equal, and the first one wins.
 typedef struct {
     KEY_T key[ENDS];
     OFFSET_T at[ENDS];

@@ -102,7 +102,7 @@ static inline void take(
 #endif
 }
 
-// For each of `columns` lines, which have `elements` elements: joins its quads into its first quad.
+// Joins the quads of each line into its first quad, for `columns` lines of `elements` elements each.
 static inline void join_quads(Moments* m, OFFSET_T elements, uint columns)
 {
 #ifdef A_FLOAT

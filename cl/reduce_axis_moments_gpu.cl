@@ -35,8 +35,8 @@ INLINED void load_quads(TQ* row, __global const T* in, const long stride, const 
 
 #ifdef A_FLOAT
 
-// For each lane of a quad: `mean`; the sums `rest` of the distances to it and `m2` of their squares; `part`, the weight
-// of an element. In the first pass the mean is 0, so `rest` becomes the sum of the elements.
+// For each lane of a quad: its mean; `rest`, the sum of the distances to the mean; `m2`, the sum of their squares; and
+// `part`, the weight of an element. In the first pass the mean is 0, so `rest` becomes the sum of the elements.
 typedef struct {
     A mean[4], rest[4], m2[4], part[4];
 } Quad;
@@ -215,7 +215,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_moments(
     const OFFSET_T each = run >> (31 - clz(share / QUADS)), start = part * run + own / QUADS * each;
     const uint number = start < chunks ? min(each, (OFFSET_T)(chunks - start)) : 0;
     const OFFSET_T left = number > 0 ? len - start * CHUNK : 0;
-    // Only the first entry is set: to set all takes longer than to join few parts.
+    // Only the first entry is set: for few chunks, setting all entries would take longer than joining the chunks.
     Moments carry[CHUNKS_DEPTH];
     carry[0] = (Moments)NOTHING;
     uint depth = 0;
@@ -253,7 +253,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void axis_moments_parts
     const OFFSET_T start = own / QUADS * each;
     const uint number = output < outputs && start < parts ? min(each, (OFFSET_T)(parts - start)) : 0;
     const OFFSET_T left = number > 0 ? len - start * unit : 0;
-    // Only the first entry is set: to set all takes longer than to join few parts.
+    // Only the first entry is set: for few parts, setting all entries would take longer than joining the parts.
     Moments carry[PARTS_DEPTH];
     carry[0] = (Moments)NOTHING;
     uint depth = 0;

@@ -79,7 +79,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void reduce_by_tiles(
     const uint item = get_local_id(0);
     TAKE_LENGTH
 #ifdef LENGTH_T
-    // The result of no elements is the identity. A single partial is the result, and a further launch copies it.
+    // Without elements the result is the identity. If only one partial is left, this launch copies it to the result.
     if (n == 0 || (n == 1 && log_each > 0)) {
         if (get_global_id(0) == 0) {
             if (n == 0) {

@@ -82,9 +82,9 @@
 #define LOG_CHUNK 4
 #endif
 
-// Small work-groups are those of CPU drivers: unrolled loops would only make them compile longer, and lanes let them
-// add in vectors. With larger work-groups, a loop with a large body keeps its numbers in registers: each iteration uses
-// the first number and moves the others down.
+// CPU drivers have small work-groups. There unrolled loops would only take longer to compile, and several LANES let the
+// compiler add in vectors. With larger work-groups, a loop with a large body keeps its numbers in registers: each
+// iteration uses the first number, then moves the others down by one.
 #if WG >= 32
 #define UNROLLED _Pragma("unroll")
 #define LANES 1

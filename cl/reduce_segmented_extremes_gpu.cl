@@ -1,7 +1,7 @@
 // segment_extremes for work-groups: each work-item takes STEPS steps of a tile (reduce_segmented_extremes.cl).
 //
 // Local memory holds the tile's elements and offsets. The winners of segments wait there, so that neighbouring
-// work-items store neighbouring results. An odd STEPS keeps work-items that read one element each from sharing a bank.
+// work-items store neighbouring results. STEPS is odd, so that neighbouring work-items read from different banks.
 
 // Elements or offsets that a work-item has in flight.
 #define IN_FLIGHT 5

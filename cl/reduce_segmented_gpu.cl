@@ -18,8 +18,8 @@
 
 // Offsets that a work-item has in flight. H200, 2^28 f32 by a power law: 2,052 GB/s, instead of 1,775 with one.
 #define IN_FLIGHT 4
-// Offsets that segments_prepare looks through together. They are so few that the offsets of a crowded tile contain
-// whole runs.
+// A run: offsets that segments_prepare looks through together. A crowded tile has more than TILE offsets, so these
+// contain whole runs.
 #define RUN (TILE / 4)
 
 // Returns whether a tile has so many offsets, most of them equal, that searching them is faster than loading all.

@@ -383,7 +383,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void moments_join(
     const OFFSET_T start = item / QUADS * each;
     const uint number = start < parts ? min(each, (OFFSET_T)(parts - start)) : 0;
     const OFFSET_T left = number > 0 ? len - start * part : 0;
-    // Only the first entry is set: to set all takes longer than to join few parts.
+    // Only the first entry is set: for few parts, setting all entries would take longer than joining the parts.
     Moments carry[PARTS_DEPTH], nothing = NOTHING;
     carry[0] = nothing;
     uint depth = 0;

@@ -1,4 +1,4 @@
-// Scan along an axis with stride `inner`: of outer x len x inner elements, each line of `len` elements by itself.
+// Scan of outer x len x inner elements along the axis of length `len`, whose stride is `inner`: each line by itself.
 //
 //     inclusive: out[i] = initial op x[0] op ... op x[i];  exclusive: without op x[i]      i: index in the line
 //
@@ -54,7 +54,7 @@ typedef struct {
     OFFSET_T first; // the index of its first element in the line
 } Columns;
 
-// Returns unit w of the work. Each outer index has `pieces` groups of lines, in `chunks` chunks.
+// Returns unit w: one chunk of a group of lines. Each outer index has `pieces` groups, of `chunks` chunks each.
 static inline Columns columns_of(OFFSET_T w, OFFSET_T len, OFFSET_T inner, OFFSET_T pieces, OFFSET_T chunks)
 {
     const OFFSET_T rest = w / pieces, piece = w - rest * pieces, outer = rest / chunks;

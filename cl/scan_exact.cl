@@ -17,11 +17,11 @@
 //     scan_exact_wide_tiles (scan_exact_wide.cl): the tiles of the list; all tiles if scan_exact_tiles is not used
 //
 // Narrow tile: its unit u = 2^low is such that the prefix of the tile and all its sums are below 2^62 u. Elements and
-// prefix are converted to whole numbers of units. If all of these conversions are exact, so is each sum V u. Else each
-// conversion has an error below u. So the sum is between (V - M) u and (V + M) u, for M = TILE + EXACT_WORDS. If both
-// ends round to the same float, it is the result. The conversion of an integer to a float rounds once; the product with
-// u is exact or overflows, since u is a normal float. A tile is not narrow if an element is not finite, or if all
-// summands of a prefix may be -0.
+// prefix are converted to whole numbers of units, whose sum is V units. If all conversions are exact, each sum is V u.
+// Else each conversion has an error below u. So the sum is between (V - M) u and (V + M) u, for M = TILE + EXACT_WORDS.
+// If both ends round to the same float, it is the result. The conversion of an integer to a float rounds once; the
+// product with u is exact or overflows, since u is a normal float. A tile is not narrow if an element is not finite, or
+// if all summands of a prefix may be -0.
 //
 // So the data alone determine which kernel writes a tile. The results depend on neither the kernel nor the geometry.
 //
@@ -44,7 +44,7 @@
 // Loads of a work-item that are in flight at a time.
 #define BATCH 16
 
-// Small work-groups are those of CPU drivers: unrolled loops would only make them compile longer.
+// CPU drivers have small work-groups. There unrolled loops would only take longer to compile.
 #if WG >= 32
 #define UNROLLED _Pragma("unroll")
 #else
@@ -140,7 +140,7 @@ static inline int word_of(const long units, const int position, const uint w)
 }
 
 // Returns the exclusive prefix of `own` over the work-items, and sets *total to the sum of all. All work-items call it,
-// in uniform flow, and it contains a barrier; `totals` may be used again after the caller's next one.
+// in uniform flow. It contains a barrier. `totals` may be used again after the caller's next barrier.
 INLINED long scan_units(__local long* totals, __local uint* sg_scratch, const long own, long* total)
 {
     const uint width = sg_size(), group = (uint)get_local_id(0) / width;
@@ -245,7 +245,7 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exa
         const OFFSET_T first = tile * TILE;
         A x[ITEMS];
         load_tile(in, n, first, x);
-        // Before the barrier: PoCL 6 cannot compile this loop after it, if a work-group is one work-item.
+        // If WG is 1, PoCL 6 cannot compile the loop of highest_field() after the barrier.
         const uint own_field = highest_field(x);
         if (item == 0) {
             most[0] = 0;
@@ -447,7 +447,7 @@ __kernel SG_KERNEL __attribute__((reqd_work_group_size(WG, 1, 1))) void scan_exa
         const OFFSET_T first = tile * TILE;
         A x[ITEMS];
         load_tile(in, n, first, x);
-        // Before the barrier: PoCL 6 cannot compile this loop after it, if a work-group is one work-item.
+        // If WG is 1, PoCL 6 cannot compile the loop of highest_field() after the barrier.
         const uint own_field = highest_field(x);
         if (item == 0) {
             most[0] = 0;

@@ -134,7 +134,7 @@ static inline void open_window(
             high |= (ulong)digit << (at - 64);
         }
     }
-    // The sign.
+    // The carry out of the highest word is negative if the number is. Then all higher bits are ones.
     const int at = 16 * (highest + 1) - EXACT_ONE - position;
     if (carry < 0) {
         low |= at < 0 ? ~(ulong)0 : at < 64 ? ~(ulong)0 << at : 0;

@@ -72,7 +72,7 @@ static inline uint position_of(uint k) { return (k * WG + (uint)get_local_id(0))
 #define STAGED 1
 typedef __local TV* Held;
 #define VEC_OF(raw, k) (raw)[(k) * WG + get_local_id(0)]
-// Before the loop over a tile that is not whole.
+// UNROLL_PART: the pragma before the loop over a tile that is not whole.
 #define UNROLL_PART ROLLED
 #define HELD_IN(pool, registers) ((void)(registers), (Held)(pool))
 
@@ -220,9 +220,9 @@ SG_INLINE void scan_lanes(uint* sum, uint words, __local uint* sg_scratch)
     }
 }
 
-// Leaves in `rank` the exclusive prefixes of the lane's counts in its sub-group. A word for each mask follows. Row k of
-// sub-group g has number k * sub_groups + g. In lane l the word is the exclusive prefix of row number
-// l * LANE_ROWS + sub_group % LANE_ROWS.
+// Leaves in `rank` the exclusive prefixes of the lane's counts in its sub-group. Then comes a word for each mask: how
+// many elements precede one row of one sub-group. Row k of sub-group g has number k * sub_groups + g. The row of lane l
+// has number l * LANE_ROWS + sub_group % LANE_ROWS.
 INLINED void rank_by_shuffles(
     const uint* word, uint* rank, uint* count, __local uint* exchange, __local uint* sg_scratch)
 {

@@ -122,7 +122,7 @@ INLINED void take_elements(__global const T* p, uint elements, Extremes* e, Reco
         take_rows(p, elements, lane, longer, less, more, e, &lanes);
     }
     Moments of[ITEM_LANES];
-    // `all` is not finite if an m2 is not, since the only negative m2 is -infinity.
+    // `all` is not finite if an m2 is not, since no sum with an infinity or a NaN is finite.
     A all = 0;
     UNROLL
     for (uint k = 0; k < ITEM_LANES; k++) {

@@ -5,9 +5,9 @@
 //
 // Keys compare by `ordered` (lib/keys.cl), which reverses the order if the largest keys are wanted.
 //
-// Bytes: filter reads n keys, and write writes k. If there is a lower bound or the threshold is at a bound, write reads
-// parts with selected keys again. If the bounds fail, because of many equal keys or bad luck, each digit, tally and
-// write read n more keys.
+// Bytes: `filter` reads n keys, and `write` writes k. If there is a lower bound or the threshold is at a bound, `write`
+// reads parts with selected keys again. If the bounds fail, because of many equal keys or bad luck, `count` reads n
+// keys for each digit, and `tally` and `write` read n more each.
 //
 //     start:   low, high = keys of a sample, more than five standard deviations below and above rank k
 //     filter:  for each part of the row: counts the keys below low, at low, between, at high; lists those between
@@ -20,9 +20,9 @@
 //     write:   for each part: exclusive prefix of the tallies, then the selected keys, in order
 //     order:   sorts up to ORDER selected keys; more are sorted by sort.cl
 //
-// If only the k-th smallest key is wanted, `values` replaces write and order: it converts the threshold to a key. With
-// FLOAT_KEYS several keys have one number, so it looks for the key after `tally`.
-// Without PICK there are no bounds: filter and settle do not run, and the other steps read all keys.
+// If only the k-th smallest key is wanted, `values` replaces `write` and `order`: it converts the threshold to a key.
+// With FLOAT_KEYS several keys have one number, so it looks for the key after `tally`.
+// Without PICK there are no bounds: `filter` and `settle` do not run, and the other steps read all keys.
 // If rows are short, or many, `rows` does all this but `order` with one work-group for each row, without bounds.
 //
 // No work-group waits for another one, and the host waits for none. Each kernel leaves its result in the state of the

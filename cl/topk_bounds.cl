@@ -60,7 +60,7 @@ INLINED void load_sample(const Row* row, ulong piece, bool listed, SHARED WORD* 
     sync_shared();
 }
 
-// Returns the number of rank `rank`, from 1 on, in the sample. All work-items call it after a barrier.
+// Returns the sampled number that has rank `rank`, counted from 1. All work-items call it after a barrier.
 INLINED WORD select_sample(
     const SHARED WORD* sample, uint rank, SHARED uint* counts, SHARED ulong* found, SHARED ulong2* sums,
     SHARED ulong2* totals)

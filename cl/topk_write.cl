@@ -288,8 +288,8 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void topk_write(
 
 #ifdef FLOAT_KEYS
 
-// Several keys have the threshold's number. Writes the one that is the `need`-th of these in [begin, end), from 1 on,
-// if there is one. All work-items call it.
+// Several keys have the threshold's number. Writes the `need`-th of them in [begin, end), counted from 1, if it exists.
+// All work-items call it.
 INLINED void write_threshold(
     const Row* row, OFFSET_T begin, OFFSET_T end, WORD number, ulong need, SHARED ulong2* sums, SHARED ulong2* totals,
     __global KEY* out)

@@ -15,8 +15,8 @@
 //     columns        comes from row (j + i * n - i / a) % m
 //
 // stage_columns takes element (i, j) from row (i + j / div) % m. put_columns takes row i from row
-// (i * step - i / a) % m of the strip. The first step has div = b, and is put back as it is: step = 1, a = m. The third
-// step has div = 1 and step = n % m. Rows are put back by a copy.
+// (i * step - i / a) % m of the strip. The first step has div = b, and puts the strip back unchanged: step = 1, a = m.
+// The third step has div = 1 and step = n % m. Rows are put back by a copy.
 //
 // Bytes: a square is read and written once. Each of the three steps reads and writes every element twice, once in
 // scratch, which is small enough for a cache.

@@ -1,4 +1,4 @@
-// The histogram ladder counts bin numbers. Each kernel is a step of an article.
+// The histogram ladder counts bin numbers. Its steps are the kernels of an article.
 //
 // Tables have `bins` counters and one for samples outside the bins. The host zeroes counters that are added to, and
 // promises n < 2^32.

@@ -1,5 +1,5 @@
 // Gives each work-group the number of a tile, so that the work-groups of all earlier tiles have started before it. With
-// IN_PARTS, the tiles may have several launches, and the tiles of a launch follow those of the launch before. On an
+// IN_PARTS, a call may have several launches, and the tiles of a launch follow those of the launch before. On an
 // H200, scans of segments would take 4 % longer with IN_PARTS; other scans and selections do not.
 //
 // An atomic counter, which lies before the status words, gives work-groups their numbers in the order in which they

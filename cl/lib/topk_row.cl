@@ -78,7 +78,7 @@ INLINED void sync_all(void)
 // The state of a row: ulong words at the start of its scratch.
 #define PREFIX 0 // Digits of the threshold that are known: its number is PREFIX from bit SHIFT on.
 #define SHIFT 1
-#define NEED 2   // Rank of the threshold, from 1 on, among the keys with these digits.
+#define NEED 2   // Rank of the threshold, counted from 1, among the keys with these digits.
 #define FLAGS 3
 #define LOW 4    // Bounds of the threshold, as numbers.
 #define HIGH 5
@@ -307,9 +307,9 @@ INLINED void count_tile(
     }
 }
 
-// Finds the digit of the key of rank `need`, from 1 on; own[] has the number of keys with each of the work-item's own
-// digits. All work-items call it. Then `found` has the digit, the number of keys with lower digits, and the number of
-// keys with this digit.
+// Finds the digit of the key of rank `need`, counted from 1. own[] has the number of keys with each of the work-item's
+// own digits. All work-items call it. Then `found` has the digit, the number of keys with lower digits, and the number
+// of keys with this digit.
 INLINED void find_digit(
     const ulong* own, ulong need, SHARED ulong* found, SHARED ulong2* sums, SHARED ulong2* totals)
 {
@@ -364,7 +364,7 @@ INLINED void append_digit(
 #define AT_MOST_N(k) (k)
 #endif
 
-// Returns the rank of the wanted key of a row, from 1 on: k if `given` is 0, else ranks[given - 1 + row] + 1.
+// Returns the rank of the wanted key of a row, counted from 1: k if `given` is 0, else ranks[given - 1 + row] + 1.
 INLINED ulong rank_of_row(ulong k, __global const ulong* ranks, uint given, ulong row)
 {
     return given ? ranks[given - 1 + row] + 1 : k;
