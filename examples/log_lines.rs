@@ -38,7 +38,7 @@ fn main() -> Result<()> {
     println!("device: {}", device.info());
 
     let threshold = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(500);
-    // A small product is more frequent than a large one. The factor scatters the services.
+    // Products of two random numbers: small ones are more frequent. The factor below spreads the services over all u32.
     let product = |x: u64| (x >> 52) * (x >> 40 & 4095);
     let scattered = |x: u64| ((product(x) >> 12) as u32).wrapping_mul(2_654_435_769);
     let services: Vec<u32> = numbers(1, LINES).map(scattered).collect();

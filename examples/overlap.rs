@@ -9,7 +9,7 @@
 use oclprim::{Device, Timing, op::Sum};
 
 const BATCHES: usize = 3;
-/// Characters of the timeline.
+/// The width of the timeline, in characters.
 const WIDTH: usize = 64;
 
 fn main() -> Result<(), oclprim::Error> {
