@@ -19,8 +19,8 @@
 // REGISTERS.
 //
 // The list of the parts of long segments: list[0] is the number of parts; then follow `room` owners and `room` firsts.
-// A part's first is the index f of the first part of its segment. Then owners[f] is the segment, owners[f + 1] its
-// length, and sums[f] its accumulator.
+// firsts[p] is the index f of the first part in the segment of part p. For this segment, owners[f] is the index,
+// owners[f + 1] the length, and sums[f] the accumulator.
 #include "lib/types.cl"
 #define REAL_BYTES A_BYTES
 #include "lib/parts.cl"
@@ -462,8 +462,8 @@ INLINED void get_partial(__local const long* from, Partial* p)
     }
 }
 
-// Returns whether `round_partial` can round the partial: it takes 32 bits of the last digit, which has the carries of
-// many numbers.
+// Returns whether `round_partial` can round the partial. It takes only 32 bits of the last digit, which
+// collects carries and may have more.
 static inline int can_be_rounded(const Partial* from)
 {
     Partial p = *from;

@@ -1,6 +1,6 @@
 // set_tiles with one work-group for each tile, in local memory.
 
-// True if x, which is number `rank` of its equals in b, is matched. The next element of a is at next_a.
+// True if x, an element of b whose rank is `rank`, is matched. The next element of a is at next_a.
 INLINED int matches_in_a(
     const T x, const OFFSET_T next_a, const OFFSET_T rank, __local const T* tile, const part_t* part,
     __global const T* a)

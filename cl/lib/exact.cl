@@ -3,7 +3,7 @@
 //     value = sum of words[k] * 2^(16 k) units, for k below EXACT_WORDS;   1 unit = 2^EXACT_LEAST
 //
 // The unit is the square of the least positive float of A. The highest word leaves room for 2^64 times the largest
-// product. So the number as a two's complement integer has the bytes of the crate's ExactSum of the same type.
+// product. As a two's complement integer, the number has the bytes of the crate's ExactSum of the same type.
 //
 // The words are signed 32-bit integers with delayed carries, so atomic additions to them need no OpenCL extension. An
 // addition changes a word by less than 2^16, in magnitude. After a carry a word is at most 2^16 + 1. So a word stays in

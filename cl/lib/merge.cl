@@ -30,8 +30,8 @@ static inline int op_less(const T a, const T b) { return a < b; }
 #define GROUP __attribute__((reqd_work_group_size(WG, 1, 1)))
 #endif
 #define UNROLL _Pragma("unroll")
-// UNROLL_SOME: for loops that would take too many registers if they were fully unrolled, so that fewer work-groups
-// could run.
+// UNROLL_SOME: for loops that would take so many registers, if they were fully unrolled, that fewer work-groups could
+// run at a time.
 #define UNROLL_SOME _Pragma("unroll 4")
 
 // NAME(a, len_a, b, len_b, d): the split at d, which is at most len_a + len_b. It uses `max`, because Oclgrind 21.10

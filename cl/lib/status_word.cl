@@ -50,8 +50,8 @@
 //     DELAY_PUBLISH:  work-item 0 publishes aggregates late; by then others may have recomputed them, and in a scan
 //                     published them, too
 //
-// DELAY_PUBLISH delays work-item 0 alone. In a scan with LANES > 1, another work-item publishes the aggregate of a tile
-// group, in time. sort_scatter makes all work-items wait for work-item 0, so the aggregates of all digits are late.
+// DELAY_PUBLISH delays work-item 0 alone. In a scan with LANES > 1, another work-item publishes the aggregates of tile
+// groups: they are not late. sort_scatter makes all work-items wait for work-item 0, so those of all digits are late.
 #define DROP_PUBLISH 1
 #define DELAY_PUBLISH 2
 #ifndef STALL
