@@ -442,7 +442,7 @@ fn histograms_by_key_are_those_of_each_run() {
     }
 }
 
-/// Zeros of either sign are equal keys, and so are all NaN. The first key of a run is its key.
+/// Zeros of either sign are equal keys, and so are all NaN. The result has the first key of each run.
 #[test]
 fn float_keys_compare_as_in_sorts() {
     let keys = [0.0f32, -0.0, f32::NAN, -f32::NAN, 1.0, -0.0, 0.0];

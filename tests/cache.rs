@@ -57,7 +57,7 @@ fn user_of(test: &str, folder: &Path) -> Command {
     child
 }
 
-/// Runs a child, which must give the right answers in the time that a driver may take to build every program.
+/// Runs a child. It must give the right answers within a minute, in which any driver builds every program.
 fn runs_right(child: &mut Command) {
     let (answers, time) = child::run(child);
     assert_eq!(answers, right_answers());
@@ -285,8 +285,8 @@ fn the_least_recently_used_entries_are_evicted_first() {
     ours.iter().for_each(|path| File::open(path).unwrap().set_modified(old).unwrap());
     runs_right(&mut user_of(NAME, folder));
     let used = ours.iter().filter(|path| fs::metadata(path).unwrap().modified().unwrap() > old).count();
-    // The child uses the entry of the self-test, and entries of programs if the driver has no cache. It does not use entries
-    // of the self-test's programs.
+    // The child uses the entry of the self-test. If the driver has no cache of its own, it also uses entries of programs,
+    // but not those of the self-test's programs.
     assert!(used > 0 && used < ours.len(), "{used} of {}", ours.len());
 }
 
@@ -443,7 +443,7 @@ fn scaled(device: &Device, scales: &[f32]) -> Vec<f32> {
     scales.iter().map(sum).collect()
 }
 
-/// The numbers of elements that conditions with each of these captured values select.
+/// For each captured limit: the number of elements above it, plus ten times the number of elements that equal it.
 #[cfg(feature = "macros")]
 fn above(device: &Device, limits: &[f32]) -> Vec<f32> {
     use oclprim::map;

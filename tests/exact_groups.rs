@@ -126,7 +126,7 @@ fn long_segments_among_short_ones_are_not_lost() {
         let mut rng = Rng::new(7);
         for longs in [&[0][..], &[1], &[7], &[0, 1, 9]] {
             for &team in if common::tiny() { &[8][..] } else { &[4, 8, 32] } {
-                // The average length that gives a team this many work-items.
+                // With this number of segments, their average length selects teams of `team` work-items.
                 let count = longs.len() * LONG / (16 * team);
                 let len = |at: usize| if longs.contains(&at) { LONG } else { 10 };
                 let parts: Vec<_> = (0..count).map(|at| hard::<f32>(1, len(at), &mut rng)).collect();
@@ -379,7 +379,7 @@ fn dot_products_along_axes_are_correctly_rounded() {
         dots_along::<T, 1>(device, name, &[7, 100], [1], [&[0, 1], &[0, 1]]);
         dots_along::<T, 1>(device, name, &[100, 7], [0], [&[0, 1], &[0, 1]]);
         dots_along::<T, 1>(device, name, &[100, 7], [0], [&[1, 0], &[0, 1]]);
-        // Axes that cannot be folded in both factors; one factor whose lines are copied.
+        // First, axes that do not fold to one shape in both factors. Then one factor has lines that are copied.
         dots_along::<T, 1>(device, name, &[2, 100, 2, 2], [1], [&[0, 1, 2, 3], &[3, 0, 2, 1]]);
         dots_along::<T, 2>(device, name, &[2, 9, 4, 11], [1, 3], [&[0, 1, 2, 3], &[0, 2, 1, 3]]);
     }
@@ -474,8 +474,8 @@ fn dot_products_of_long_segments_are_correctly_rounded() {
     }
 }
 
-/// Products with full significands, whose carries must be resolved in time. Those after the first 256 are 2^`raise` times as
-/// large.
+/// Products with full significands: if carries are resolved too late, words overflow. The products after the first 256 are
+/// 2^`raise` times as large.
 #[test]
 fn dot_products_of_many_equal_numbers_resolve_their_carries() {
     fn all<T: Float>(device: &Device, name: &str, raise: i32) {
@@ -516,7 +516,7 @@ fn factors_may_be_expressions() {
         same(&got, &want(&|_| 0.1), &format!("{name}: a constant"));
         device.reduce_into(counting(0u16).cast::<f32>().times(&x).segments(&offsets), Sum.exact(), &mut got).unwrap();
         same(&got, &want(&|i| i as f32), &format!("{name}: indices"));
-        // More factors than elements.
+        // One factor is longer than the 1,000 products that `take` keeps.
         let more = vec![0.1f32; 1001];
         let products = counting(0u16).cast::<f32>().times(&more).take(1000);
         device.reduce_into(products.segments(&offsets), Sum.exact(), &mut got).unwrap();
@@ -568,7 +568,8 @@ fn chunks_at_the_bound_of_one_register_are_exact() {
 fn rows_of_many_equal_numbers_resolve_their_carries() {
     fn all<T: Float>(device: &Device, name: &str, n: usize, first: u64, others: u64) {
         let mut x = vec![T::from_bits_lossy(others); n];
-        // `x[0]`, the largest of its chunk, opens the window, so that the other numbers are shifted by 31 bits in a digit.
+        // `x[0]` is the largest number of its chunk, so the window opens there. Then the others are shifted by 31 bits in a
+        // digit.
         x[0] = T::from_bits_lossy(first);
         let view = NdView::new(&x, Layout::contiguous(&[1, n]).unwrap()).unwrap();
         let got = device.reduce(view.along(1), Sum.exact()).unwrap().to_vec().unwrap();
@@ -602,7 +603,7 @@ fn rows_of_many_equal_numbers_resolve_their_carries() {
     }
 }
 
-/// Each large number adds to the highest digit of the window, which opens at the small ones: the carries exceed 32 bits.
+/// The small numbers come first and open the window. Each large number adds to its highest digit, and carries exceed 32 bits.
 #[test]
 fn sums_of_many_numbers_far_above_the_first_are_correctly_rounded() {
     fn one<T: Float>(device: &Device, name: &str, large: f64) {

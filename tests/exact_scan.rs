@@ -14,8 +14,9 @@ use oclprim::{
 
 use self::hard::{KINDS, bits, format_of, hard, same};
 
-/// Elements of a tile on devices, and records in a group of a level.
+/// Number of elements of a tile on devices.
 const TILE: usize = 4096;
+/// Number of neighbouring records that have one record on the next level.
 const LEVEL: usize = 64;
 
 /// Every device in its own geometry, as a GPU, as a small one, and with 64-bit offsets.
@@ -37,7 +38,7 @@ fn devices() -> Vec<(String, Device)> {
     all
 }
 
-/// The prefix sums of `x`. With an initial value, they begin with it, and the last one is the sum of all elements. The oracle
+/// The prefix sums of `x`. An initial value counts as an element before the others, so there is one more sum. The oracle
 /// computes them, or [`ExactSum`] if there are many.
 fn prefixes<T: Float, U: Float + From<T>>(x: &[T], initial: Option<U>) -> Vec<U> {
     let x: Vec<U> = initial.into_iter().chain(x.iter().map(|&x| x.into())).collect();
@@ -133,8 +134,8 @@ fn prefixes_of_many_numbers_are_correctly_rounded() {
     }
 }
 
-/// Most of a prefix is far above the window of its tile, or below it. Then the large part is taken away, and parts below the
-/// window remain.
+/// A few small elements, a large one, and later the negative of the large one. Between these two, the bits of the small
+/// elements can lie below the window of a tile. After them, only the small elements remain.
 #[test]
 fn prefixes_that_cancel_keep_their_lowest_bits() {
     fn all<T: Float>(device: &Device, name: &str) {
@@ -218,7 +219,7 @@ fn prefixes_at_the_bounds_of_64_bit_units_are_correctly_rounded() {
             let large = |sign: i64| scaled(sign * ((1 << precision) - 1), least + spread - precision);
             let mut x = vec![large(sign); tiles * TILE];
             x.resize(2 * tiles * TILE, large(-sign));
-            // Both halves lose equally many large elements, so the others still cancel.
+            // In both halves, one of 64 large elements is replaced by a small one. So the remaining large ones still cancel.
             x.chunks_mut(64).for_each(|chunk| chunk[5] = small(1 << (precision - 1)));
             x.extend((0..100).map(|_| small(8)));
             let what = format!("{name}: {} of {least} + {spread} bits, {tiles} tiles, {sign}", T::TYPE);
@@ -231,7 +232,7 @@ fn prefixes_at_the_bounds_of_64_bit_units_are_correctly_rounded() {
         if !common::tiny() {
             let spreads = |least| (47..52).map(move |spread| (least, spread, 2));
             bounds.extend([22, 23, 100, 226].into_iter().flat_map(spreads));
-            // Units at positions up to 231.
+            // Some prefixes need a unit at position 231, one above the last that kernels take.
             bounds.push((230, 47, 8));
         }
         bounds.into_iter().for_each(|bounds| one::<f32>(&device, &name, bounds));
@@ -256,8 +257,8 @@ fn narrow_and_wide_tiles_of_one_scan_are_correctly_rounded() {
         (1, 4000) => *x = -large,
         _ => {}
     });
-    // In two tiles, prefixes above 2^24 are ties but for a tiny element before them, which decides the rounding. The
-    // other tiles have no ties.
+    // In two tiles, prefixes above 2^24 would be ties without a tiny element before them. This element decides the
+    // rounding. The other tiles have no ties.
     let ties = of(&|tile, at, x| match (tile, at) {
         (0, 3) => *x = 2f32.powi(24),
         (1, 7) => *x = 1.0 / large,

@@ -131,7 +131,7 @@ impl Failing {
 /// gives a wrong answer.
 fn ways(call: usize) -> Vec<(i32, Mode)> {
     let mut ways: Vec<_> = STATUSES.into_iter().map(|status| (status, Mode::Before)).collect();
-    // The modes `Always` and `After` take only one status by default. `After` also takes -4, which makes the crate try again.
+    // By default, `Always` takes one status. `After` takes this one and -4, which makes the crate try again.
     let some = if all() { STATUSES.to_vec() } else { vec![STATUSES[call % 4]] };
     ways.extend(some.iter().map(|&status| (status, Mode::Always)));
     ways.extend(some.into_iter().filter(|&status| status != -4).chain([-4]).map(|status| (status, Mode::After)));
@@ -361,7 +361,7 @@ fn one_call_fails(
     if let Err(error) = device.finish() {
         let once = !matches!(mode, Mode::Always | Mode::Lost);
         let of_drops = match *name {
-            // The first operation drops handles. The second drops them only after an error.
+            // "dropped handles" drops handles. "beside commands" drops them only after an error.
             "dropped handles" => &["clEnqueueUnmapMemObject", "clFinish", "clWaitForEvents"][..],
             "beside commands" if !once => &["clEnqueueUnmapMemObject", "clFinish", "clWaitForEvents"],
             _ => &["clEnqueueUnmapMemObject", "clFinish"],
@@ -512,8 +512,8 @@ fn a_lost_queue_of_a_slice_in_place_is_an_error() {
     child::answer(tally.into_inner());
 }
 
-/// The driver keeps a mapping, and then a download does not start. The download's own call returns one error, the next wait the
-/// other one.
+/// The driver keeps a mapping, and then a download does not start. The download's own call returns the download's error. The
+/// next call that waits returns the error of the mapping.
 #[test]
 fn an_overdue_error_outlives_a_download_that_does_not_start() {
     const NAME: &str = "an_overdue_error_outlives_a_download_that_does_not_start";
@@ -544,7 +544,7 @@ fn an_overdue_error_outlives_a_download_that_does_not_start() {
     child::answer(tally.into_inner());
 }
 
-/// A ring of two chunks, through which each slice goes in several. An input arrives in parts.
+/// The ring has two chunks, and each slice is larger than the ring. An input arrives in parts.
 fn staged() -> Tuning {
     let set = [("chunk_bytes", 1 << 16), ("chunks", 2), ("threads", 2), ("min_bytes", 1 << 16)];
     let staged = Tuning::default().class(DeviceClass::Gpu).staged(None).parts(1 << 16);

@@ -159,8 +159,8 @@ fn lengths<T: Element>() -> &'static [usize] {
 }
 
 /// Runs a generic test on the devices: f32 in each geometry, other types in a device's own geometry and in that of a GPU. If
-/// time is short, other types run only in a device's own. A test gets all devices of a type, so that it computes the
-/// expected results once.
+/// time is short, other types run only in a device's own. For each element type, one call of the test gets all devices,
+/// so it computes the expected results once.
 macro_rules! each_type {
     ($test:ident) => {{
         let _alone = alone();
@@ -390,7 +390,7 @@ fn merges_and_searches_treat_zeros_and_nans_as_equal() {
 /// The definition: a set operation keeps an element depending on its rank among equal elements.
 fn set<T: Element>(op: SetOp, a: &[T], b: &[T], compare: Comparison<T>) -> Vec<T> {
     let both = sorted(&[a, b].concat(), compare, false);
-    // Equal elements have the same number of elements before them. These numbers are compared faster than floats.
+    // Each element becomes the number of lesser elements in both inputs. These numbers are compared faster than floats.
     let number = |y: &T| both.partition_point(|&x| compare(x, *y) == Ordering::Less);
     let numbers = |x: &[T]| x.iter().map(number).collect::<Vec<_>>();
     let (of_a, of_b) = (numbers(a), numbers(b));
@@ -635,7 +635,7 @@ fn agrees<T: Element>(devices: &[(String, Device)]) {
             let max = device.reduce(x, Max).unwrap();
             assert!(equal(max, value), "{name}: {} {x:?}", T::TYPE);
         }
-        // A minimum propagates NaN, but NaN comes after the smallest key.
+        // `arg_min` finds NaN. The smallest key of `top_k` is not NaN, because NaN is the largest key.
         assert!(device.arg_min(&with_nan).unwrap().value.is_nan(), "{name}");
         assert!(!device.top_k(&with_nan, Top::smallest(1)).unwrap().to_vec().unwrap()[0].is_nan(), "{name}");
         let place = device.top_k(without.indexed::<u32>(), Top::smallest(1)).unwrap().1.to_vec().unwrap()[0];

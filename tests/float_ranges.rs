@@ -312,8 +312,8 @@ fn variance_is_infinite_only_beyond_the_range_of_its_type() {
 
 #[test]
 fn statistics_beyond_the_range_have_the_bits_of_the_cpu_backend() {
-    // Additions in another order would change the last bit of about one array in twenty, so there are several arrays.
-    // On Intel's driver, the array of stream 7 shows it.
+    // Additions in another order change the last bit of a result for about one array in twenty, so there are several
+    // arrays. On Intel's driver, the array of stream 7 shows a wrong order.
     for i in 0..16u64 {
         let n = 16_384 + 61 * i as usize;
         let parts = Device::cpu().random::<f32>(n, Philox::new(i)).unwrap().to_vec().unwrap();

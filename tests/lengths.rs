@@ -358,7 +358,7 @@ fn assert_same<T: Element>(got: &[T], want: &[T], what: &str) {
     assert!(differs.is_none(), "{what}: result {differs:?}");
 }
 
-/// Asserts that the scan of the first elements of `x` is that of `want`, and that other results do not change.
+/// Asserts that the scan of the first elements of `x` is that of `want`, and that the rest of the output does not change.
 fn expect_scan<S, O>(what: &str, device: &Device, (x, count): (S, u64), op: O, want: &[S::Item])
 where
     S: Source<Item: Element> + Copy,

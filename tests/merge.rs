@@ -283,7 +283,7 @@ fn one_reservation_serves_every_operation() {
 fn invalid_comparators_terminate_in_bounds() {
     let n = many() / 3;
     let x: Vec<f32> = common::random::<u32>(n, 13).into_iter().map(f32::from_bits).collect();
-    // NaN equals every element, but those are not equal to one another.
+    // By this comparator NaN equals every number, but the numbers do not equal one another.
     let order = Less::new("with NaN", |a: &f32, b: &f32| a < b, "a < b");
     for (name, device) in devices() {
         let (a, b) = (device.upload(&x[..n / 2]).unwrap(), device.upload(&x[n / 2..]).unwrap());

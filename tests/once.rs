@@ -76,7 +76,7 @@ fn every_float_operation(a: f32, b: f32) -> f32 {
     a.mul_add(0.1, y) + f32::from_bits(b.to_bits() ^ 1)
 }
 
-/// Intel's `fmod` returns `a` for some small `a` and `-a`.
+/// For some small `a`, Intel's `fmod(a, -a)` returns `a` instead of 0.
 #[operator(identity = 0.0)]
 fn remainder_of_equal_magnitudes(a: f32, b: f32) -> f32 {
     a % -a + b % b
@@ -97,7 +97,7 @@ fn casts(a: u32, b: u32) -> u32 {
     small ^ long ^ (b as f32).to_bits() ^ ((a as i32) as f32).to_bits() ^ (x > 0.5) as u32
 }
 
-/// Neighbouring extremes of one series.
+/// The extremes of some numbers, and how many these are.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, SharedType)]
 #[repr(C)]
 struct Extremes {

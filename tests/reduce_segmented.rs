@@ -138,7 +138,7 @@ proptest! {
     }
 }
 
-/// A cast of an array is read in place if the order does not matter; else the order is that of the wider type.
+/// If the order of additions does not matter, a cast is read as its narrow array. Otherwise the order is that of the wide type.
 #[test]
 fn groups_of_an_expression_have_the_bits_of_the_array() {
     let n = 5_003;

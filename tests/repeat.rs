@@ -21,8 +21,9 @@ use oclprim::{
 };
 
 const RUNS: usize = 100;
-/// Time limit of one operation on one device if time is short, and its fewest runs.
+/// If time is short: the time limit for the runs of one operation on one device.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// Minimum number of runs, whatever the time limit is.
 const FEWEST: usize = 3;
 
 /// Seven tiles of a reduction of 4-byte elements.

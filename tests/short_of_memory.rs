@@ -25,7 +25,7 @@ const N: usize = if cfg!(debug_assertions) { 1 << 18 } else { 20 << 20 };
 /// Rows of matrix inputs.
 const ROWS: usize = 1 << 10;
 const COLS: usize = N / ROWS;
-/// Bytes that a process may allocate in addition: from 0 to more than any call needs.
+/// Bytes that a process may allocate during a call: from 0 to more than any call needs.
 const DELTAS: [u64; 20] = [
     0,
     1 << 12,

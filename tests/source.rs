@@ -291,7 +291,8 @@ fn casts_equal_those_of_rust() {
     }
 }
 
-/// A sum in any order reads narrow elements in their own type; a fixed one has the tree of the wide type.
+/// If every order of additions gives the same bits, elements are read in their narrow type. Else the tree is that of the wide
+/// type.
 #[test]
 fn casts_are_reduced_in_the_wide_type() {
     let bytes = random::<u8>(100_003, 1);

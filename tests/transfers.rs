@@ -67,7 +67,8 @@ fn slices_of_every_length_and_address_arrive() {
     }
 }
 
-/// Downloads of 4 MiB or more to new vectors have chunks that end with large pages. Other tests have shorter chunks.
+/// If a download of 4 MiB or more goes to a new vector, its chunks end at the ends of large pages. Other tests have shorter
+/// chunks.
 #[test]
 fn new_vectors_of_large_pages_arrive() {
     const NAME: &str = "new_vectors_of_large_pages_arrive";
@@ -250,7 +251,8 @@ fn slices_may_change_after_the_call() {
     }
 }
 
-/// Pinned vectors of each device: with pinned memory, and with plain memory where host and device share it.
+/// Devices with pinned vectors. First, each device has pinned memory. Then each is as it is: devices that share the host's
+/// memory have plain memory instead.
 fn pinned_and_plain(test: &str) -> Vec<(String, Device)> {
     let mut all = vec![("the CPU backend".into(), Device::cpu())];
     all.extend(devices(test, &staged(2, 2, None)));

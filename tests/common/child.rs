@@ -24,10 +24,10 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// The variable that makes a test run as a child, and names the child's part.
+/// The variable that makes a test run as a child. Its value, the part, says what the child does.
 const CHILD: &str = "OCLPRIM_TEST_CHILD";
 
-/// The part of this process, if it is the child of a test.
+/// What this process does, if it is the child of a test: the argument `part` of [`child`].
 pub(crate) fn part() -> Option<String> {
     env::var(CHILD).ok()
 }

@@ -45,7 +45,7 @@ pub(crate) fn hard<T: Float>(kind: usize, n: usize, rng: &mut Rng) -> Vec<T> {
             let base = infinity / 2 + (rng.next() & 0xff);
             let place = float(base + 1).to_f64() - float(base).to_f64();
             let least = [0.0, 1.0, -1.0][rng.below(3) as usize];
-            // The least positive number, one that fits in one `f64` with the others, or one that fits in two.
+            // The third number is the least positive one, or so large that a sum of `f32` fits in one `f64`, or in two.
             let distance = [float(1).to_f64(), place / 256.0, place * 2f64.powi(-60)][rng.below(3) as usize];
             let least = T::from_f64(least * distance);
             let all = [float(base), T::from_f64(place / 2.0), least];

@@ -44,8 +44,8 @@ pub(crate) fn reserve_and_repeat(name: &str, tried: &Device, device: &Device, ru
     let sizes = tried.scratch_sizes();
     device.reserve(&sizes).unwrap();
     let (then, again) = (made(device), made(device));
-    // A checker gets new memory for each call. The first call also makes memory that launches share, unless an earlier device of
-    // the list has the same queue.
+    // A checker gets new memory for each call. The call on `tried` may also allocate memory that launches share. If an earlier
+    // device of the list has the same queue, that memory is there already.
     let is_checker = !runs_kernels_at_once(device);
     assert!(
         is_checker || ((then == 0 || then + sizes.len() <= first) && again == 0),
