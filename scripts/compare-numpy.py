@@ -60,7 +60,7 @@ def devices_for(name, options, array):
 
 
 def compare(folder, name, family, array, options, is_right, second=None, devices=None):
-    """Runs one family on the devices for this operation. `is_right` judges the output, or the file of the option `second`."""
+    """Runs `oclprim run FAMILY` on the devices for this operation. `is_right` judges its output, or the file of `second`."""
     path = folder / f"in{next(NUMBERS)}.npy"
     numpy.save(path, array)
     for device in devices or devices_for(name, options, array):

@@ -131,7 +131,7 @@ def run(program, folder, arguments, output):
 
 
 def difference(arguments, made, folder):
-    """None where both builds agree."""
+    """The difference between the outputs of both builds for a command; None if there is none."""
     one, two = (run(program, folder, arguments, ["-o", "out.npy"]) for program in [REFERENCE, OTHER])
     if one[0] != 0 or two[0] != 0:
         return f"exit codes {one[0]} and {two[0]}: {one[3]}{two[3]}"

@@ -59,7 +59,7 @@ def reported(report):
 
 
 def timed(library, operation, size, run):
-    """`run` returns its result, which is freed outside of the time."""
+    """Times `run`, which returns its result. Freeing the result is not timed."""
     run()
     times, end = [], time.perf_counter() + 2
     while len(times) < 9 and (len(times) < 3 or time.perf_counter() < end):

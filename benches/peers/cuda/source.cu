@@ -45,7 +45,7 @@ void sums(const std::string& what, size_t n, double bytes, Iterator begin, doubl
     report("Thrust", what, "f32", n, bytes, times, close((double)sum));
 }
 
-// The exact value of a sum to about six digits: elements are rounded to 2^-20.
+// The sum of f(0) to f(n - 1), right to about six digits, because each is cut to a multiple of 2^-20.
 template <class F>
 double exact(size_t n, F f)
 {
