@@ -300,8 +300,8 @@ fn exact_is_for_float_sums() {
     }
 }
 
-/// The sums have numbers with full significands at every position of a word. Each work-item adds so many that a window
-/// overflows if it takes twice as many. A word overflows if its carry waits four times as long.
+/// Each sum has many equal numbers with a full significand, at one of several positions of a word. A kernel resolves carries
+/// after some number of chunks. With twice as many chunks a window would overflow here, and with four times as many, a word.
 #[test]
 fn exact_sums_of_many_equal_numbers_resolve_their_carries() {
     fn all<T: Float>(device: &Device, name: &str, n: usize, values: &[u64]) {

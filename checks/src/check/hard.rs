@@ -6,7 +6,8 @@ use super::{
 };
 use crate::{Element, ElementType};
 
-/// Summands that are hard to add.
+/// Summands that are hard to add. Kernels of exact sums add up some chunks in two or three parts: `cl/reduce_exact.cl` splits
+/// each number into multiples of a unit, which are its first part, and a rest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Hard {
     /// Finite numbers with random bits.
@@ -25,15 +26,15 @@ pub(crate) enum Hard {
     /// Large numbers of one exponent, and small numbers this many binades below it. The large parts cancel, and the
     /// lowest bits remain.
     Spread(i32),
-    /// As `Spread`, with large numbers whose errors in the first of two parts add up, for chunks of 16 numbers.
+    /// As `Spread`, for chunks of 16 numbers in parts. The rests of the large numbers have one sign and add up.
     Parts(i32),
-    /// Numbers with full significands, this number of binades below the largest exponent, then their negatives. A
+    /// Equal numbers with a full significand, then their negatives. Their exponent is this far below the largest one. A
     /// chunk's sum may leave the range.
     Top(u32),
     /// Exponents that rise by one for every 1,024 numbers.
     Rising,
-    /// Factors of products. Most products are near half a unit of a chunk's first part, and a few are `2 * spread`
-    /// binades lower.
+    /// Factors of products. Most products are near half a unit of the first parts, and a few are `2 * spread` binades
+    /// lower.
     Halves(i32),
     /// Only -0.
     MinusZeros,
@@ -211,8 +212,7 @@ impl Hard {
                 (0..n).map(|i| if i < n / 2 { large } else { large | sign }).collect()
             }
             Self::Parts(spread) => {
-                // Exponents: the last bit of a large number, the unit of the first part, and the last bit of a small
-                // number.
+                // Exponents: the last bit of a large number, the unit of first parts, and the last bit of a small number.
                 let (last, first, unit) = (1 - precision, 5 - precision, -spread - precision + 1);
                 let power = |exponent: i32| 2f64.powi(exponent);
                 let large = |_| {

@@ -17,8 +17,9 @@ pub(crate) enum Keys {
     Zipf,
     /// Zeros, NaN and infinities of both signs.
     Signs,
-    /// Keys that differ in one byte only. Those of `Bytes` differ in two.
+    /// Keys that differ in one byte only.
     Byte,
+    /// Keys that differ in two bytes only.
     Bytes,
     /// Keys by [`clustered`].
     Clusters,

@@ -206,7 +206,7 @@ pub(super) fn passes<T: Element>(device: &Device, n: usize, determinism: Determi
     passes_of(device, n, &super::gpu::Form::of::<T, Sum>(determinism), (cpu::tile::<T>(), cpu::lanes::<T>()))
 }
 
-/// [`passes`] for an operation, and the tile and lanes of the CPU backend.
+/// [`passes`] of an operation. `tile` and `lanes` are those of the CPU backend.
 fn passes_of(
     device: &Device,
     n: usize,

@@ -157,7 +157,7 @@ fn differences(of: &[f32]) -> Vec<f32> {
     of.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-/// The elements `of`, in the order of a source of integers that is shuffled with the seed `of.len()`.
+/// The elements `of` in shuffled order. The CPU backend shuffles their indices with the seed `of.len()`.
 fn shuffled(of: &[f32]) -> Result<Vec<f32>> {
     let order = Device::cpu().transform(counting(0u64).take(of.len()).shuffled(of.len() as u64))?.to_vec()?;
     Ok(order.into_iter().map(|i| of[i as usize]).collect())

@@ -116,7 +116,7 @@ fn sums<T: Float>(level: Level, cases: &mut Vec<Case>) {
 pub(in crate::reduce) fn factors<T: Element>(hard: Hard, n: usize) -> (Vec<T>, Vec<T>) {
     let (mut x, least) = (hard.generate::<T>(n, n as u64), T::from_bits_lossy(1));
     let mut y = match hard {
-        // Products with 1, the smallest and the largest number are added in different ways.
+        // Products of -0 with 1, the least positive number and infinity are added in different ways.
         Hard::MinusZeros => (0..n).map(|i| [T::ONE, least, T::HIGHEST][i % 3]).collect(),
         Hard::SmallFactors => hard.generate::<T>(n, 7),
         // The products of the second half cancel those of the first one, except for the lowest bits.
@@ -144,7 +144,7 @@ pub(in crate::reduce) fn factors<T: Element>(hard: Hard, n: usize) -> (Vec<T>, V
                 (x[n - 1 - i], y[n - 1 - i]) = (T::from_f64(-x[i].to_f64()), next);
             }
         }
-        // Products that are near the summands of sums, and those of all exponents.
+        // Every third product is a summand of `hard`. The others have all exponents.
         _ => y.iter_mut().step_by(3).for_each(|y| *y = T::ONE),
     }
     (x, y)

@@ -1,5 +1,5 @@
-//! Cases of exact sums and means of segments, along axes and by key, and their programs. The numbers are those of sums
-//! of whole inputs.
+//! Cases of exact sums and means of segments, along axes and by key, and their programs. The sets of
+//! numbers are those of exact sums of whole inputs.
 
 use super::{Exact, Form, plan_segments};
 use crate::{
@@ -45,7 +45,7 @@ fn grid_of<T: Float, S: Copy + std::fmt::Debug + Send + Sync + 'static>(
     }
 }
 
-/// As [`grid_of`], but for all kinds of registers, and `run` gets the numbers.
+/// As [`grid_of`], for all kinds of registers. `run` gets the numbers themselves, not the name of their set.
 fn grid<T: Float, S: Copy + std::fmt::Debug + Send + Sync + 'static>(
     of: Exact,
     name: &str,

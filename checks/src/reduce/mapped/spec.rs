@@ -75,7 +75,8 @@ impl<T: Element<Acc = T>, R: Element<Acc = R>> Form<T, R> for Mapped<T, R> {
     }
 }
 
-/// Sizes at the rows and tiles of both types: some kernels combine tiles of the memory, others those of the result.
+/// Sizes at the edges of rows and tiles of both types. Some kernels have tiles of the input's type, and others have tiles of the
+/// result's type.
 fn sizes<T, U>(level: Level) -> Vec<usize> {
     let of_type = |row: usize, tile: usize| match level {
         Level::Tiny => vec![0, 1, row + 1],

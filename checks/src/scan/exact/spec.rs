@@ -129,7 +129,7 @@ pub(in crate::scan) fn programs(caps: &Tuned) -> Vec<ProgramSpec> {
             Form::of::<f32, f64>(reversed),
             Form::of::<f64, f64>(reversed),
         ];
-        // One tile, which is wide, and many tiles.
+        // A plan of one tile has no kernels for narrow tiles. A plan of many tiles can have them.
         let plans = forms.iter().flat_map(|form| [1, 1 << 20].map(|n| plan(n, form, caps, wide)));
         programs.extend(plans.flatten().flat_map(Plan::programs));
     }
