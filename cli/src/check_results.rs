@@ -57,7 +57,7 @@ pub(crate) struct FailedCase {
 }
 
 impl FailedCase {
-    /// The same case with each text of a driver changed by `clean`.
+    /// The same case, in which `clean` has changed each text that can come from a driver.
     pub(crate) fn cleaned(&self, clean: impl Fn(&str) -> String) -> Self {
         Self { device: clean(&self.device), what: clean(&self.what), ..self.clone() }
     }

@@ -2,7 +2,8 @@
 //!
 //! The text of an error needs memory, and so does the C library when a thread starts or ends. If such a small
 //! allocation fails, the program aborts. So large allocations must leave part of a limited address space free. The
-//! program also holds a reserve, which it frees at the first failed allocation and never writes.
+//! program also holds a reserve, which it never writes. The first failed
+//! allocation of less than 64 KiB frees the reserve.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -42,8 +43,8 @@ pub(crate) fn keep() {
 }
 
 impl Reserve {
-    /// Returns what `allocate` returns, or null if `more` bytes would leave too little free. A failure frees the
-    /// reserve. Then a small allocation is tried again.
+    /// Returns what `allocate` returns, or null if `more` bytes would leave too little free. If fewer than [`LARGE`] bytes
+    /// cannot be allocated, the reserve is freed. Then an allocation of up to [`SMALL`] bytes is tried again.
     fn or_kept(&self, more: usize, allocate: impl Fn() -> *mut u8) -> *mut u8 {
         let memory = if more < LARGE || self.leaves_free(more) { allocate() } else { ptr::null_mut() };
         // If a large allocation fails, the library reports an error. Memory for its message is still free.

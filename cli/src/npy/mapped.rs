@@ -64,8 +64,8 @@ pub(crate) fn still_whole() -> Result<(), (PathBuf, String)> {
 
 /// Turns the signal of a page beyond a file's end into an error of one line.
 ///
-/// The handler replaces that of the standard library, which first restores the default action. After that, a fault of a
-/// second thread would end the process by a signal before the error is written.
+/// The standard library's own handler restores the default action at the first fault. Then a fault of a second thread would
+/// end the process by a signal before the error is written. So this handler replaces it.
 #[cfg(unix)]
 fn cut_files_are_errors() {
     static ONCE: Once = Once::new();
