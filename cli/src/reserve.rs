@@ -2,8 +2,7 @@
 //!
 //! The text of an error needs memory, and so does the C library when a thread starts or ends. If such a small
 //! allocation fails, the program aborts. So large allocations must leave part of a limited address space free. The
-//! program also holds a reserve, which it never writes. The first failed
-//! allocation of less than 64 KiB frees the reserve.
+//! program also holds a reserve, which it never writes. The first failed allocation of less than 64 KiB frees the reserve.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},

@@ -121,7 +121,7 @@ void reductions(const Wanted& wanted, const char* element)
         if (!wanted(sum, element, n) && !wanted("reduce min", element, n) && !wanted("reduce arg-min", element, n)) {
             continue;
         }
-        // The elements are whole numbers, whose sum does not depend on the order.
+        // The elements are whole numbers, so integers give the exact sum.
         Buffer<T> in(n), out(1);
         fill(in, [] __device__(size_t i) { return (T)(int64_t)(mix(i) >> 44) - (T)(1 << 19); });
         const T* x = in.data;

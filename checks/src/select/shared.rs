@@ -29,7 +29,7 @@ pub(in crate::select) fn rooms(n: usize, found: usize, i: usize) -> usize {
 }
 
 /// Offset of an output whose input begins at `offset`. For `offset > 0`, the two differ in their alignment to 16-byte
-/// words, if the elements of both have the same size, 1, 2, 4 or 8 bytes.
+/// words, if input and output have elements of the same size: 1, 2, 4 or 8 bytes.
 pub(in crate::select) fn out_offset(offset: usize) -> usize {
     if offset == 0 { 0 } else { offset + 1 }
 }
