@@ -35,7 +35,7 @@ fn types(tiny: bool) -> &'static [ElementType] {
     if tiny { &all[..2] } else { all }
 }
 
-/// The requests for a ladder, with work-groups of at most `most` work-items; `tiny` is for interpreters.
+/// The requests for a ladder, with work-groups of at most `most` work-items; fewer requests if `tiny`.
 fn requests(ladder: &dyn Ladder, tiny: bool, most: usize) -> Vec<Request> {
     let mut requests = Vec::new();
     match ladder.name() {

@@ -261,7 +261,7 @@ fn check_arg<T: Element>(device: &Device, all: &[T], offset: usize, end: End) ->
 }
 
 /// Returns true if an operation is checked on a type. Each pair costs a driver a build of up to half a second. Below
-/// `Full`, `Fixed` sums take every float type. Sums of integers take every integer type, or at `Tiny` one of each size.
+/// `Full`, fixed and exact sums take every float type. Sums of integers take every integer type, or at `Tiny` one of each size.
 /// The other operations take types of different kinds.
 fn tried(level: Level, element: ElementType, form: &str) -> bool {
     use ElementType::{F16, F32, F64, I8, I32, U8, U64};
