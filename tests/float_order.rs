@@ -31,8 +31,8 @@ fn tunings() -> Vec<(&'static str, Tuning)> {
     tunings
 }
 
-/// Returns true if an interpreter runs the kernels. Other short runs use the full sizes, because building the
-/// kernels takes longer than running them.
+/// Returns true at the level `tiny`, and if an interpreter runs the kernels. The other short levels use the full sizes,
+/// because building the kernels takes longer than running them.
 fn tiny() -> bool {
     std::env::var("OCLPRIM_TEST_LEVEL").as_deref() == Ok("tiny")
         || opencl_devices().iter().any(|(_, device)| !runs_kernels_at_once(device))
