@@ -54,6 +54,15 @@ pub(crate) fn collect<T>(elements: impl ExactSizeIterator<Item = T>) -> Result<V
     Ok(all)
 }
 
+/// [`collect`] for elements that can fail.
+pub(crate) fn try_collect<T>(elements: impl ExactSizeIterator<Item = Result<T>>) -> Result<Vec<T>> {
+    let mut all = with_capacity(elements.len())?;
+    for element in elements {
+        all.push(element?);
+    }
+    Ok(all)
+}
+
 /// Makes room for `more` elements after the existing ones, in amortised constant time for each element.
 pub(crate) fn reserve<T>(all: &mut Vec<T>, more: usize) -> Result<()> {
     all.try_reserve(more).map_err(|_| short::<T>(all.len().saturating_add(more)))

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use bytemuck::Pod;
-
 use super::{End, Extreme};
 use crate::{Element, ElementType, ExactSum, Float, Result, bf16, f16, memory, op::Op, parallel, source::Blocks};
 
@@ -16,16 +14,8 @@ const BLOCK: usize = 64;
 /// Input bytes up to which one thread is faster than several.
 const SERIAL_BYTES: usize = 128 << 10;
 
-/// Memory for the lanes of a tile, on the stack: an accumulator has at most twice the bytes of its element.
-type Room = [u128; 2 * ROW_BYTES / size_of::<u128>()];
-const ROOM: Room = [0; 2 * ROW_BYTES / size_of::<u128>()];
-
-/// `count` lanes in `room`, each of them `value`.
-fn in_room<A: Pod>(room: &mut Room, count: usize, value: A) -> &mut [A] {
-    let lanes = &mut bytemuck::cast_slice_mut(room)[..count];
-    lanes.fill(value);
-    lanes
-}
+/// A tile of `T` reduced to one accumulator.
+type Partial<T> = Result<<T as Element>::Acc>;
 
 /// The lanes of a tile of `T`.
 pub const fn lanes<T>() -> usize {
@@ -48,7 +38,7 @@ pub(super) fn reduce<T: Element, O: Op<T>>(input: &[T]) -> Result<T> {
         if const { T::TYPE.is_float() } {
             reduce_tile::<T, O, _>(lanes::<T>(), tile.len(), &|row| tile[row].iter().map(|x| x.widen()))
         } else {
-            reduce_any::<T, O>(tile)
+            Ok(reduce_any::<T, O>(tile))
         }
     };
     reduce_partials(n, &partial, &reduce_accumulators::<T, O>)
@@ -66,7 +56,10 @@ pub(super) fn exact_sum<T: Element>(input: &[T]) -> Result<T> {
 
 /// The exact sum of floats.
 pub(super) fn exact_total<T: Float>(input: &[T]) -> Result<ExactSum<T>> {
-    exact(input.len(), &|sum, part| sum.add_slice(&input[part]))
+    exact(input.len(), &|sum, part| {
+        sum.add_slice(&input[part]);
+        Ok(())
+    })
 }
 
 /// The exact sum of computed floats.
@@ -75,14 +68,19 @@ pub(super) fn exact_total_of_blocks<T: Float>(n: usize, values: &dyn Blocks<T>) 
         add_blocks(values, part, |x, y| match y {
             Some(y) => x.iter().zip(y).for_each(|(&x, &y)| sum.add_product(x, y)),
             None => sum.add_slice(x),
-        });
+        })
     })
 }
 
 /// Calls `add` for each chunk of `part`: with its elements or, if they are products, with both factors.
-fn add_blocks<T: Element>(values: &dyn Blocks<T>, part: Range<usize>, mut add: impl FnMut(&[T], Option<&[T]>)) {
-    let (mut rooms, factors) = ([ROOM; 2], values.factors());
-    let [x, y] = rooms.each_mut().map(|room| in_room(room, lanes::<T>(), T::ZERO));
+fn add_blocks<T: Element>(
+    values: &dyn Blocks<T>,
+    part: Range<usize>,
+    mut add: impl FnMut(&[T], Option<&[T]>),
+) -> Result<()> {
+    let factors = values.factors();
+    let mut x = memory::zeroed::<T>(lanes::<T>())?;
+    let mut y = memory::zeroed::<T>(if factors.is_some() { lanes::<T>() } else { 0 })?;
     for start in part.clone().step_by(lanes::<T>()) {
         let len = lanes::<T>().min(part.end - start);
         match factors {
@@ -97,16 +95,17 @@ fn add_blocks<T: Element>(values: &dyn Blocks<T>, part: Range<usize>, mut add: i
             }
         }
     }
+    Ok(())
 }
 
 /// The correctly rounded sum of computed floats.
 pub(super) fn exact_blocks<T: Element>(n: usize, values: &dyn Blocks<T>) -> Result<T> {
-    fn add<T: Element, F: Float>(sum: &mut ExactSum<F>, values: &dyn Blocks<T>, part: Range<usize>) {
+    fn add<T: Element, F: Float>(sum: &mut ExactSum<F>, values: &dyn Blocks<T>, part: Range<usize>) -> Result<()> {
         let number = |x: &T| bytemuck::cast::<T::Acc, F>(x.widen());
         add_blocks(values, part, |x, y| match y {
             Some(y) => x.iter().zip(y).for_each(|(x, y)| sum.add_product(number(x), number(y))),
             None => sum.extend(x.iter().map(number)),
-        });
+        })
     }
     if const { !T::TYPE.is_float() } {
         unreachable!("exact sums are floats");
@@ -118,15 +117,17 @@ pub(super) fn exact_blocks<T: Element>(n: usize, values: &dyn Blocks<T>) -> Resu
     }
 }
 
+/// Adds the summands of a range to a sum.
+type Add<'a, F> = dyn Fn(&mut ExactSum<F>, Range<usize>) -> Result<()> + Sync + 'a;
+
 /// The sum of parts: `add` adds the summands of a range. Threads share the parts.
-pub(super) fn exact<F: Float>(n: usize, add: &(dyn Fn(&mut ExactSum<F>, Range<usize>) + Sync)) -> Result<ExactSum<F>> {
+pub(super) fn exact<F: Float>(n: usize, add: &Add<'_, F>) -> Result<ExactSum<F>> {
     let part = |range: Range<usize>| {
         let mut sum = ExactSum::new();
-        add(&mut sum, range);
-        sum
+        add(&mut sum, range).map(|()| sum)
     };
     let ranges = parallel::parts(n, parallel::SERIAL);
-    let parts = parallel::map(ranges.len(), &|i| part(ranges[i].clone()))?;
+    let parts = parallel::try_map(ranges.len(), &|i| part(ranges[i].clone()))?;
     let mut all = ExactSum::<F>::new();
     parts.iter().for_each(|part| all.merge(part));
     Ok(all)
@@ -141,10 +142,8 @@ pub(super) fn reduce_blocks<T: Element, O: Op<T>>(n: usize, values: &dyn Blocks<
     let partial = |i: usize| {
         let tile = i * tile::<T>()..n.min((i + 1) * tile::<T>());
         let any_order = const { !T::TYPE.is_float() };
-        let mut rooms = [ROOM; 2];
-        let [block, lane] = &mut rooms;
-        let (block, lane) =
-            (in_room(block, row, T::ZERO), in_room(lane, if any_order { 1 } else { row }, O::identity()));
+        let mut block = memory::zeroed::<T>(row)?;
+        let mut lane = memory::filled(if any_order { 1 } else { row }, O::identity())?;
         for start in tile.clone().step_by(row) {
             let block = &mut block[..row.min(tile.end - start)];
             values.block(start, block);
@@ -154,17 +153,17 @@ pub(super) fn reduce_blocks<T: Element, O: Op<T>>(n: usize, values: &dyn Blocks<
                 lane.iter_mut().zip(block).for_each(|(acc, x)| *acc = O::combine(*acc, x.widen()));
             }
         }
-        combine_lanes::<T, O>(lane)
+        Ok(combine_lanes::<T, O>(&mut lane))
     };
     reduce_partials(n, &partial, &reduce_accumulators::<T, O>)
 }
 
 /// Reduces a tile of partials to one partial.
-fn reduce_accumulators<T: Element, O: Op<T>>(tile: &[T::Acc]) -> T::Acc {
+fn reduce_accumulators<T: Element, O: Op<T>>(tile: &[T::Acc]) -> Result<T::Acc> {
     if const { T::TYPE.is_float() } {
         reduce_tile::<T, O, _>(lanes::<T::Acc>(), tile.len(), &|row| tile[row].iter().copied())
     } else {
-        reduce_any::<T, O>(bytemuck::cast_slice(tile))
+        Ok(reduce_any::<T, O>(bytemuck::cast_slice(tile)))
     }
 }
 
@@ -172,20 +171,20 @@ fn reduce_accumulators<T: Element, O: Op<T>>(tile: &[T::Acc]) -> T::Acc {
 /// for each type.
 fn reduce_partials<T: Element>(
     n: usize,
-    partial: &(dyn Fn(usize) -> T::Acc + Sync),
-    again: &dyn Fn(&[T::Acc]) -> T::Acc,
+    partial: &(dyn Fn(usize) -> Partial<T> + Sync),
+    again: &dyn Fn(&[T::Acc]) -> Partial<T>,
 ) -> Result<T> {
     let tiles = n.div_ceil(tile::<T>());
     if tiles == 1 {
-        return Ok(T::narrow(partial(0)));
+        return Ok(T::narrow(partial(0)?));
     }
-    let mut partials: Vec<T::Acc> = if n * size_of::<T>() <= SERIAL_BYTES {
-        memory::collect((0..tiles).map(partial))?
+    let mut partials = if n * size_of::<T>() <= SERIAL_BYTES {
+        memory::try_collect((0..tiles).map(partial))?
     } else {
-        parallel::map(tiles, &partial)?
+        parallel::try_map(tiles, &partial)?
     };
     while partials.len() > 1 {
-        partials = memory::collect(partials.chunks(tile::<T::Acc>()).map(again))?;
+        partials = memory::try_collect(partials.chunks(tile::<T::Acc>()).map(again))?;
     }
     Ok(T::narrow(partials[0]))
 }
@@ -221,15 +220,14 @@ fn reduce_tile<U: Element, O: Op<U>, R: Iterator<Item = U::Acc>>(
     lanes: usize,
     len: usize,
     row: &impl Fn(Range<usize>) -> R,
-) -> U::Acc {
-    let mut room = ROOM;
-    let lane = in_room(&mut room, lanes, O::identity());
+) -> Result<U::Acc> {
+    let mut lane = memory::filled(lanes, O::identity())?;
     for start in (0..len).step_by(lanes) {
         for (acc, x) in lane.iter_mut().zip(row(start..len.min(start + lanes))) {
             *acc = O::combine(*acc, x);
         }
     }
-    combine_lanes::<U, O>(lane)
+    Ok(combine_lanes::<U, O>(&mut lane))
 }
 
 /// Combines the lanes of a tile, neighbours first.

@@ -20,6 +20,7 @@ pub use oclprim::internals::{
 
 use std::{
     any::Any,
+    borrow::Cow,
     collections::HashMap,
     fs,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -93,24 +94,25 @@ impl Case {
     /// });
     /// assert_eq!((case.form.as_str(), case.n), ("max", 2));
     /// ```
-    pub fn new(
-        form: impl Into<String>,
+    pub fn new<'t>(
+        form: impl Into<Cow<'t, str>>,
         element: ElementType,
-        shape: impl Into<String>,
-        data: impl Into<String>,
+        shape: impl Into<Cow<'t, str>>,
+        data: impl Into<Cow<'t, str>>,
         n: usize,
         run: impl Fn(&Device) -> Result<(), Failure> + Send + Sync + 'static,
     ) -> Self {
-        Self::of(form.into(), element, shape.into(), data.into(), n, Box::new(run))
+        Self::of([form.into(), shape.into(), data.into()], element, n, Box::new(run))
     }
 
     #[inline(never)]
-    fn of(form: String, element: ElementType, shape: String, data: String, n: usize, run: Box<Check>) -> Self {
+    fn of(texts: [Cow<'_, str>; 3], element: ElementType, n: usize, run: Box<Check>) -> Self {
+        let [form, shape, data] = texts.map(Cow::into_owned);
         Self { form, element, shape, data, n, run }
     }
 
     /// The same check on a device with `tuning`, as an operation named `form`.
-    pub(crate) fn tuned(self, form: impl Into<String>, tuning: Tuning) -> Self {
+    pub(crate) fn tuned<'t>(self, form: impl Into<Cow<'t, str>>, tuning: Tuning) -> Self {
         let Self { element, shape, data, n, run, .. } = self;
         Self::new(form, element, shape, data, n, move |device| run(&device.with_tuning(tuning.clone())?))
     }

@@ -111,7 +111,10 @@ fn products_in<T: Element, F: Float>(of: Exact, factors: [(&[T], &Lines); 2], ou
     };
     if len > TASK && out.len() < 4 * parallel::threads() {
         for (output, out) in out.iter_mut().enumerate() {
-            let sum = cpu::exact(len, &|sum: &mut ExactSum<F>, part| add(sum, output, part))?;
+            let sum = cpu::exact(len, &|sum: &mut ExactSum<F>, part| {
+                add(sum, output, part);
+                Ok(())
+            })?;
             *out = sum.rounded_quotient(of.divisor(len));
         }
         return Ok(());

@@ -105,6 +105,7 @@ fn segments_in<T: Element, U: Element + From<T>, F: Float>(
             if is_long(&range) {
                 let add = |sum: &mut ExactSum<F>, part: Range<usize>| {
                     add(sum, range.start + part.start..range.start + part.end);
+                    Ok(())
                 };
                 *out = cpu::exact(range.len(), &add)?.rounded_quotient(of.divisor(range.len()));
             }

@@ -121,7 +121,7 @@ impl Device {
         scratch: &mut Scratch,
     ) -> Result<()> {
         output.expect_len(input.len(), "a partition")?;
-        counts.expect_len(C::Counts::PARTS - 1, "a partition's counts")?;
+        counts.expect_len(C::Counts::PARTS - 1, "a partition's list of counts")?;
         expect_values::<T>()?;
         match self.backend() {
             Backend::Cpu => {

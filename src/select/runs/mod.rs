@@ -298,7 +298,7 @@ impl Device {
     ) -> Result<()> {
         let n = input.len();
         expect_numbers::<C>(n)?;
-        lengths.expect_len(values.len(), "as many runs")?;
+        lengths.expect_len(values.len(), "a length for each run")?;
         in_room("result", values.len(), count, |count| match self.backend() {
             Backend::Cpu => {
                 let input = input.host()?;
@@ -410,7 +410,7 @@ impl Device {
     ) -> Result<()> {
         let n = input.len();
         expect_numbers::<C>(n)?;
-        lengths.expect_len(offsets.len(), "as many runs")?;
+        lengths.expect_len(offsets.len(), "a length for each run")?;
         in_room("result", offsets.len(), count, |count| match self.backend() {
             Backend::Cpu => {
                 let (input, offsets, lengths) = (input.host()?, offsets.host()?, lengths.host()?);

@@ -116,8 +116,11 @@ fn sums<T: Float>(level: Level, cases: &mut Vec<Case>) {
 pub(in crate::reduce) fn factors<T: Element>(hard: Hard, n: usize) -> (Vec<T>, Vec<T>) {
     let (mut x, least) = (hard.generate::<T>(n, n as u64), T::from_bits_lossy(1));
     let mut y = match hard {
-        // Products of -0 with 1, the least positive number and infinity are added in different ways.
-        Hard::MinusZeros => (0..n).map(|i| [T::ONE, least, T::HIGHEST][i % 3]).collect(),
+        // Products of -0 with 1, the least positive number and the largest finite one are added in different ways.
+        Hard::MinusZeros => {
+            let most = T::from_bits_lossy(format_of::<T>().1 - 1);
+            (0..n).map(|i| [T::ONE, least, most][i % 3]).collect()
+        }
         Hard::SmallFactors => hard.generate::<T>(n, 7),
         // The products of the second half cancel those of the first one, except for the lowest bits.
         Hard::Halves(_) => (0..n).map(|i| if i < n / 2 { x[i] } else { T::from_f64(-x[i].to_f64()) }).collect(),
