@@ -702,6 +702,9 @@ fn conditions_on_structs_test_groups() {
             assert!(found.to_vec().unwrap() == counts, "{name}, by key");
             let found = device.count(on_device.nd(&[n, 1]).unwrap().along(0), &large).unwrap();
             assert_eq!(found.to_vec().unwrap(), [counts.iter().sum::<u64>()], "{name}, along an axis");
+            let charges = on_device.nd(&[n, 1]).unwrap().map(map!(|p: Particle| p.charge)).along(0);
+            let found = device.count(charges, map!(|charge: i32| charge > 0)).unwrap();
+            assert_eq!(found.to_vec().unwrap(), [counts.iter().sum::<u64>()], "{name}, fields along an axis");
             let found = device.any(on_device.segments(&offsets), &large).unwrap().to_vec().unwrap();
             assert!(found == counts.iter().map(|&count| u8::from(count > 0)).collect::<Vec<_>>(), "{name}, any");
 
