@@ -122,9 +122,11 @@ macro_rules! check {
         let y: Vec<$T> = (0..60).map(|i| (i * 17 % 13) as $T - 5 as $T).collect();
         let (x, y) = (device.upload(&x).unwrap(), device.upload(&y).unwrap());
         let [x, y] = [&x, &y].map(|there| views(there.nd(&[4, 15]).unwrap()));
-        for (x, y) in x.into_iter().zip(y) {
+        // A checker takes seconds for the lines of one view, so it gets the columns of the first one.
+        let checked = if common::runs_kernels_at_once(&device) { usize::MAX } else { 1 };
+        for (x, y) in x.into_iter().zip(y).take(checked) {
             let square = $square;
-            for axis in 0..x.shape().len() {
+            for axis in (0..x.shape().len()).take(checked) {
                 expressions_equal_arrays!($T, &device, &name, &square, [x, y], [axis], $bins);
             }
         }
