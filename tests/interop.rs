@@ -398,6 +398,12 @@ fn outputs_that_overlap_inputs_are_refused() {
         );
         let sums = device.reduce_into(view.along(0), Sum, b.view_mut(5900..).unwrap());
         refused(sums, "bytes 23600..24000 and 0..24000");
+        // Both factors of products are inputs.
+        let far = other.nd(&[60, 100]).unwrap();
+        for products in [view.times(far), far.times(view)] {
+            let sorted = device.sort_into(products.along(0), Order::ascending(), &mut b);
+            refused(sorted, "bytes 0..24000 and 0..24000");
+        }
         let (offsets, out) = (a.view(..3).unwrap(), b.view_mut(1..3).unwrap());
         refused(device.reduce_into([1u32; 4].segments(offsets), Sum, out), "bytes 4..12 and 0..12");
         let out = b.view_mut(7..8).unwrap();

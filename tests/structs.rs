@@ -498,6 +498,35 @@ fn fields_are_sources_of_every_primitive() {
     }
 }
 
+/// The first struct of each run: by a field, and by a function of two neighbours.
+#[test]
+fn the_first_struct_of_each_run_is_selected() {
+    for (name, device) in common::devices() {
+        for n in sizes(&device, 16) {
+            // Runs of three structs in the same cell.
+            let x: Vec<Particle> =
+                particles(n).into_iter().enumerate().map(|(i, p)| Particle { cell: (i / 3) as u16 % 2, ..p }).collect();
+            let (on_device, name) = (device.upload(&x).unwrap(), format!("{name}: {n}"));
+            let by_cell = on_device.by_key(on_device.map(map!(|p: Particle| p.cell)));
+            let (cells, found) = device.unique(by_cell).unwrap();
+            let same_run = |a: &Particle, b: &Particle| a.cell == b.cell;
+            let want: Vec<_> = x.chunk_by(same_run).map(|run| run[0]).collect();
+            assert!(found.to_vec().unwrap() == want, "{name}, by a field");
+            assert!(cells.to_vec().unwrap() == want.iter().map(|p| p.cell).collect::<Vec<_>>(), "{name}, keys");
+            if n == 0 {
+                continue;
+            }
+            let mut heads = device.filled(n, 1u8).unwrap();
+            let starts = map!(|(a, b): (Particle, Particle)| -> u8 { if b.charge < a.charge { 1 } else { 0 } });
+            let pairs = on_device.neighbours::<2>();
+            device.transform_into(pairs.map(starts), heads.view_mut(1..).unwrap()).unwrap();
+            let found = device.select(on_device.flagged(&heads), NonZero).unwrap();
+            let want: Vec<_> = x.chunk_by(|a, b| a.charge <= b.charge).map(|run| run[0]).collect();
+            assert!(found.to_vec().unwrap() == want, "{name}, by a function");
+        }
+    }
+}
+
 #[test]
 fn maps_return_structs() {
     for (name, device) in with_geometries() {
@@ -702,6 +731,9 @@ fn conditions_on_structs_test_groups() {
             assert!(found.to_vec().unwrap() == counts, "{name}, by key");
             let found = device.count(on_device.nd(&[n, 1]).unwrap().along(0), &large).unwrap();
             assert_eq!(found.to_vec().unwrap(), [counts.iter().sum::<u64>()], "{name}, along an axis");
+            let charges = on_device.nd(&[n, 1]).unwrap().map(map!(|p: Particle| p.charge)).along(0);
+            let found = device.count(charges, map!(|charge: i32| charge > 0)).unwrap();
+            assert_eq!(found.to_vec().unwrap(), [counts.iter().sum::<u64>()], "{name}, fields along an axis");
             let found = device.any(on_device.segments(&offsets), &large).unwrap().to_vec().unwrap();
             assert!(found == counts.iter().map(|&count| u8::from(count > 0)).collect::<Vec<_>>(), "{name}, any");
 

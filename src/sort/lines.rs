@@ -64,8 +64,8 @@ impl<V: Shaped<To: Key>, A: Axes, U: Element> Sortable<Order> for With<Along<V, 
     fn sort_into(self, device: &Device, order: &Order, to: PairOutput<'_, V::To, U>) -> Result<()> {
         let beside = self.keys.beside(self.values)?;
         to.values.expect_len(self.keys.len(), "a sort of values along axes")?;
-        let inputs = [self.keys.view.view().extent(), self.values.extent()];
-        extents_apart(&inputs, &[to.keys.extent(), to.values.extent()])?;
+        let [of_keys, others] = self.keys.extents();
+        extents_apart(&[of_keys, others, self.values.extent()], &[to.keys.extent(), to.values.extent()])?;
         sorted(&self.keys, device, to.keys, |keys, offsets, _, keys_out| {
             let (values, ..) = beside.in_memory(device)?;
             let keys = keys.segments(offsets).with(values.input());
@@ -89,11 +89,11 @@ fn sorted<V: Shaped, A: Axes, R: Pod>(
 ) -> Result<()> {
     let (elements, rows, len) = along.in_memory(device)?;
     output.expect_len(along.len(), "a sort along axes")?;
-    extents_apart(&[along.view.view().extent()], &[output.extent()])?;
+    extents_apart(&along.extents(), &[output.extent()])?;
     if along.len() == 0 {
         return Ok(());
     }
-    let elements = elements.input().cast::<V::To>();
+    let elements = along.view.converted(elements.input());
     let (keys, offsets) = (elements.held(device)?, device.iota(rows + 1, 0, len as u64)?);
     let (keys, offsets, len) = (keys.input(), Input::from(&offsets), len as u64);
     if along.adjoin()? {

@@ -11,7 +11,9 @@ use super::{
 };
 #[allow(unused_imports, reason = "for the documentation")]
 use crate::Device;
-use crate::{Buffer, Element, Error, ErrorKind, Input, Layout, NdView, NdViewMut, Offset, Output, Result};
+use crate::{
+    Buffer, Element, Error, ErrorKind, Input, Layout, NdView, NdViewMut, Offset, Output, Result, runtime::Extent,
+};
 
 /// An input of a primitive: a [`Source`], whole or in groups.
 ///
@@ -89,17 +91,21 @@ impl<V: Shaped, A: Axes> Along<V, A> {
         if rows > 0 && len == 0 {
             return Err(Error::new(ErrorKind::Empty, format!("{what} along an axis of 0 elements have no answer")));
         }
-        let elements = elements.input().cast::<V::To>();
+        let elements = self.view.converted(elements.input());
         let (elements, offsets) = (elements.held(device)?, device.iota(rows + 1, 0, len as u64)?);
         read(elements.input(), Input::from(&offsets))
     }
 }
 
 impl<V: Viewed, A: Axes> Along<V, A> {
-    /// The elements in memory, one line after another, then the number of lines and their length. Lines that already
-    /// have this order in memory stay where they are. Others are copied.
+    /// [`Viewed::in_memory`] along the axes.
     pub(crate) fn in_memory(&self, device: &Device) -> Result<(Held<'_, V::From>, usize, usize)> {
-        in_memory(device, self.view.view(), self.axes.list())
+        self.view.in_memory(device, self.axes.list())
+    }
+
+    /// The memory from which the elements are computed.
+    pub(crate) fn extents(&self) -> [Extent; 2] {
+        [self.view.view().extent(), self.view.other().extent()]
     }
 
     /// The number of elements.
@@ -205,7 +211,8 @@ pub(crate) fn put_lines<R: Pod>(
     device.copy(lines.nd(&of_lines)?.permute(&back)?, to)
 }
 
-/// [`Along::in_memory`] of the lines of a view.
+/// The elements of a view in memory, one line after another, then the number of lines and their length. Lines that
+/// already have this order in memory stay where they are. Others are copied.
 #[inline(never)]
 pub(crate) fn in_memory<'a, T: Pod>(
     device: &Device,
@@ -544,25 +551,37 @@ impl<const N: usize> Axes for [usize; N] {
     }
 }
 
-/// An N-dimensional view of elements or structs, or one whose elements are converted as they are read.
+/// An N-dimensional view of elements or structs, or an expression of one view or two.
 #[doc(hidden)]
-pub trait Viewed: Copy {
+pub trait Viewed {
     type From: Plain;
     type To: Plain;
 
+    /// The view; of products, the first factor.
     fn view(&self) -> NdView<'_, Self::From>;
+
+    /// Of products, the second factor; else the view.
+    fn other(&self) -> NdView<'_, Self::From> {
+        self.view()
+    }
 
     /// The lengths of the axes.
     fn shape(&self) -> &[usize];
 
-    /// The elements as a primitive takes them: cast, or unchanged.
-    fn converted(elements: impl Source<Item = Self::From>) -> impl Source<Item = Self::To>;
+    /// The elements in memory before their conversion, one line along `axes` after another, then the number of lines
+    /// and their length.
+    fn in_memory(&self, device: &Device, axes: &[usize]) -> Result<(Held<'_, Self::From>, usize, usize)> {
+        in_memory(device, self.view(), axes)
+    }
+
+    /// The elements as a primitive takes them: cast, mapped or unchanged.
+    fn converted(&self, elements: impl Source<Item = Self::From>) -> impl Source<Item = Self::To>;
 }
 
-/// An N-dimensional view of elements, or one whose elements are converted as they are read.
+/// An N-dimensional view or expression whose results are elements.
 #[doc(hidden)]
-pub trait Shaped: Viewed<From: Element, To: Element + From<<Self as Viewed>::From>> {}
-impl<V: Viewed<From: Element, To: Element + From<<V as Viewed>::From>>> Shaped for V {}
+pub trait Shaped: Viewed<To: Element> {}
+impl<V: Viewed<To: Element>> Shaped for V {}
 
 impl<T: Plain> Viewed for NdView<'_, T> {
     type From = T;
@@ -576,7 +595,7 @@ impl<T: Plain> Viewed for NdView<'_, T> {
         NdView::shape(self)
     }
 
-    fn converted(elements: impl Source<Item = T>) -> impl Source<Item = T> {
+    fn converted(&self, elements: impl Source<Item = T>) -> impl Source<Item = T> {
         elements
     }
 }
@@ -600,7 +619,7 @@ impl<T: Element, U: Element + From<T>> Viewed for NdCast<'_, T, U> {
         self.view.shape()
     }
 
-    fn converted(elements: impl Source<Item = T>) -> impl Source<Item = U> {
+    fn converted(&self, elements: impl Source<Item = T>) -> impl Source<Item = U> {
         elements.cast::<U>()
     }
 }
@@ -657,21 +676,40 @@ impl<'a, T: Element> NdTimes<'a, T> {
     }
 
     /// The rounded products, in memory.
-    #[inline(never)]
-    pub(crate) fn written(&self, device: &Device) -> Result<AlongOne<'a, T>> {
-        self.check()?;
-        let (x, ..) = in_memory(device, self.0, &[])?;
-        let (y, ..) = in_memory(device, self.1, &[])?;
-        let layout = Layout::contiguous(self.0.shape())?;
-        let elements = written(device, &x.input().times(y.input()), layout.len())?;
-        Ok(AlongOne { elements, layout, axis: 0 })
+    pub(crate) fn written(&self, device: &Device) -> Result<AlongOne<'_, T>> {
+        let (elements, ..) = self.in_memory(device, &[])?;
+        Ok(AlongOne { elements, layout: Layout::contiguous(self.0.shape())?, axis: 0 })
     }
 }
 
-impl<T: Element, A: Axes> Grouped for Along<NdTimes<'_, T>, A> {
-    type Item = T;
-    type Of<R: Pod> = Buffer<R>;
-    type Out<'o, R: Pod> = Output<'o, R>;
+impl<T: Element> Viewed for NdTimes<'_, T> {
+    type From = T;
+    type To = T;
+
+    fn view(&self) -> NdView<'_, T> {
+        self.0
+    }
+
+    fn other(&self) -> NdView<'_, T> {
+        self.1
+    }
+
+    fn shape(&self) -> &[usize] {
+        self.0.shape()
+    }
+
+    /// The rounded products.
+    #[inline(never)]
+    fn in_memory(&self, device: &Device, axes: &[usize]) -> Result<(Held<'_, T>, usize, usize)> {
+        self.check()?;
+        let (x, rows, len) = in_memory(device, self.0, axes)?;
+        let (y, ..) = in_memory(device, self.1, axes)?;
+        Ok((written(device, &x.input().times(y.input()), self.0.len())?, rows, len))
+    }
+
+    fn converted(&self, elements: impl Source<Item = T>) -> impl Source<Item = T> {
+        elements
+    }
 }
 
 /// The mapped elements of an N-dimensional view; see [`NdView::map`].
@@ -725,10 +763,21 @@ fn has_no_gaps(layout: &Layout) -> bool {
     })
 }
 
-impl<T: Item + Plain, F: Function<T>, A: Axes> Grouped for Along<NdMap<'_, T, F>, A> {
-    type Item = F::Output;
-    type Of<R: Pod> = Buffer<R>;
-    type Out<'o, R: Pod> = Output<'o, R>;
+impl<T: Item + Plain, F: Function<T, Output: Plain>> Viewed for NdMap<'_, T, F> {
+    type From = T;
+    type To = F::Output;
+
+    fn view(&self) -> NdView<'_, T> {
+        self.view
+    }
+
+    fn shape(&self) -> &[usize] {
+        self.view.shape()
+    }
+
+    fn converted(&self, elements: impl Source<Item = T>) -> impl Source<Item = F::Output> {
+        elements.map(&self.function)
+    }
 }
 
 /// Implements a trait for lines of [`NdMap`], whose elements have the given bounds, and of [`NdTimes`]. Each method
@@ -792,9 +841,10 @@ impl<T: Plain> NdView<'_, T> {
 
 impl<'a, T: Item + Plain> NdView<'a, T> {
     /// Maps each element or struct: `f(x[i, j, ..])`, with an `f` as in [`Source::map`]. Along axes, the mapped view is
-    /// an input of reductions, counts, extremes, scans, means, variances, moments and statistics.
+    /// an input of each primitive that takes [lines](NdView::along).
     ///
-    /// The mapped elements are written to memory first: one more read of the view, and a write.
+    /// Counts map elements as they read lines. So do histograms without weights, if `f` captures no values. For all
+    /// other calls, the mapped elements are written to memory first: one more read of the view, and a write.
     ///
     /// ```
     /// use oclprim::{Device, op::{Map, Sum}};

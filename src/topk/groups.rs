@@ -28,7 +28,7 @@ fn lines<V: Shaped, A: Axes, R>(
     let (elements, rows, len) = along.in_memory(device)?;
     let top = top.alone()?;
     top.shape(len)?;
-    let elements = elements.input().cast::<V::To>();
+    let elements = along.view.converted(elements.input());
     let keys = elements.held(device)?;
     // If there are no lines, or no keys in them, select none.
     read(keys.input(), if rows * len == 0 { Top { k: 0, ..top } } else { top.in_rows(len) })

@@ -161,7 +161,7 @@ impl<V: Shaped, A: Axes> Samples for Along<V, A> {
 
     fn histogram(self, device: &Device, bins: &Bins<V::To>) -> Result<Histograms> {
         let (samples, count, len) = self.in_memory(device)?;
-        device.histograms(samples.input().cast().erased(), Groups::Lines { count, len }, bins)
+        device.histograms(self.view.converted(samples.input()).erased(), Groups::Lines { count, len }, bins)
     }
 }
 
@@ -178,7 +178,7 @@ impl<V: Shaped, A: Axes, C: Counter> SamplesInto<C> for Along<V, A> {
     ) -> Result<()> {
         let (samples, count, len) = self.in_memory(device)?;
         let groups = Groups::Lines { count, len };
-        device.histograms_into(samples.input().cast().erased(), groups, bins, outputs, accumulate)
+        device.histograms_into(self.view.converted(samples.input()).erased(), groups, bins, outputs, accumulate)
     }
 }
 
@@ -238,7 +238,7 @@ fn weighted_lines<V: Shaped, A: Axes, W: Element, R>(
     let (samples, count, len) = lines.in_memory(device)?;
     let weights = Along { view: input.weights, axes: lines.axes };
     let (weights, ..) = weights.in_memory(device)?;
-    let samples = samples.input().cast::<V::To>();
+    let samples = lines.view.converted(samples.input());
     run(samples.held(device)?.input(), weights.input(), Groups::Lines { count, len })
 }
 

@@ -30,9 +30,7 @@ use crate::{
     op::{Condition, Everywhere, Known, Or, Product, Sum, Tested},
     reduce::Reducible,
     runtime::{Arriving, Backend},
-    source::{
-        Along, Arguments, Axes, ByKey, Counted, Grouped, Segments, Testable, Viewed, group::lines_of_expressions,
-    },
+    source::{Along, Arguments, Axes, ByKey, Counted, Grouped, Segments, Testable, Viewed},
 };
 
 /// A question about the elements that differ from `key` in a bit of `mask`.
@@ -300,14 +298,6 @@ impl<V: Viewed<To: Testable>, A: Axes> Countable for Along<V, A> {
     }
 }
 
-lines_of_expressions! { Countable[Testable] {
-    type Tests = Buffer<u8>;
-    fn count<C: Condition<Self::Item>>(what: &C) -> Buffer<u64>;
-    fn count_into<C: Condition<Self::Item>>(what: &C, output: Output<'_, u64>) -> ();
-    fn test<C: Condition<Self::Item>>(what: &C, test: Test) -> Buffer<u8>;
-    fn test_into<C: Condition<Self::Item>>(what: &C, test: Test, output: Output<'_, u8>) -> ();
-} }
-
 /// The numbers of [`meets`] for the elements of lines, in memory: a matrix with a row for each line, and its shape.
 fn numbers<V: Viewed<To: Testable>, A: Axes>(
     device: &Device,
@@ -315,7 +305,7 @@ fn numbers<V: Viewed<To: Testable>, A: Axes>(
     what: &impl Condition<V::To>,
 ) -> Result<([usize; 2], Buffer<u8>)> {
     let (elements, rows, len) = lines.in_memory(device)?;
-    let numbers = device.transform(meets::<_, _, u8>(V::converted(elements.input()), what))?;
+    let numbers = device.transform(meets::<_, _, u8>(lines.view.converted(elements.input()), what))?;
     Ok(([rows, len], numbers))
 }
 
