@@ -2,7 +2,7 @@
 
 use std::{env, fs, io::Write, ops::Range};
 
-use crate::{Device, Error, ErrorKind, Result, runtime::Backend};
+use crate::{Device, DeviceClass, Error, ErrorKind, Result, runtime::Backend};
 
 /// The reason why a check failed.
 ///
@@ -29,6 +29,23 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::Error(error)
     }
+}
+
+/// `device` with kernels of `class`, which drivers build with `-cl-denorms-are-zero`: then they may flush subnormals. The
+/// crate takes subnormals as kept if `mistaken`, and otherwise as flushed. `None` for the CPU backend.
+///
+/// ```
+/// use oclprim::{Device, DeviceClass, internals::testing::flushing};
+///
+/// assert!(flushing(&Device::cpu(), DeviceClass::Gpu, false)?.is_none());
+/// # Ok::<(), oclprim::Error>(())
+/// ```
+pub fn flushing(device: &Device, class: DeviceClass, mistaken: bool) -> Result<Option<Device>> {
+    let Backend::OpenCl(cl) = device.backend() else { return Ok(None) };
+    let mut caps = cl.capabilities()?.as_ref().clone();
+    (caps.class, caps.denormals) = (class, mistaken);
+    caps.c_standard += " -cl-denorms-are-zero";
+    Ok(Some(Device::from_cl(cl.with_capabilities(caps))))
 }
 
 /// Number of buffers that were allocated through the queue of a device; 0 for the CPU.

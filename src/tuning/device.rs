@@ -72,7 +72,6 @@ impl ClDevice {
     }
 
     /// The same device with other assumed capabilities, and without choices.
-    #[cfg(test)]
     pub(crate) fn with_capabilities(&self, caps: Capabilities) -> Self {
         self.assuming(caps, false, Carried { tuning: Tuning::default().without_file(), ..Carried::default() })
     }
