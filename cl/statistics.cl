@@ -296,31 +296,32 @@ INLINED void to_local(__local uint* tree, uint i, const Record* r)
     }
 }
 
-// Merges the records of all work-items; the result is valid in all of them. All call it, in uniform flow; `tree` may be
-// reused after the caller's next barrier.
-INLINED void merge_group(Record* r, __local uint* tree)
+// Merges the records of all work-items; the result is valid in work-item 0, and with `to_all` in all of them. All call
+// it, in uniform flow; `tree` may be reused after the caller's next barrier.
+INLINED void merge_group(Record* r, __local uint* tree, const bool to_all)
 {
     if (WG == 1) {
         return;
     }
     const uint item = get_local_id(0);
-    to_local(tree, item, r);
-    barrier(CLK_LOCAL_MEM_FENCE);
     ROLLED
-    for (uint left = WG / 2; left > 0; left /= 2) {
+    for (uint left = WG; left > 0; left /= 2) {
+        // Of the last record, every work-item may take a copy.
         if (item < left) {
+            to_local(tree, item, r);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (item < left / 2) {
             Record b;
             from_local(tree, 2 * item, r);
             from_local(tree, 2 * item + 1, &b);
             merge(r, &b);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (item < left) {
-            to_local(tree, item, r);
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
     }
-    from_local(tree, 0, r);
+    if (to_all) {
+        from_local(tree, 0, r);
+    }
 }
 
 // Tiles
@@ -597,7 +598,7 @@ KERNEL void statistics_tiles(
     uint rounds = 1;
     ROLLED
     for (uint round = 0; round < rounds; round++) {
-        merge_group(&all, tree);
+        merge_group(&all, tree, round > 0);
         if (round == 0) {
             if (get_local_id(0) == 0) {
                 ((__global Record*)records)[records_offset + get_group_id(0)] = all;
@@ -632,7 +633,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_last(
     Record all;
     join_group((__global const Moments*)moments + moments_offset, 0, count, span, n, lanes, &m);
     merge_share(&all, (__global const Record*)records, groups, n);
-    merge_group(&all, tree);
+    merge_group(&all, tree, true);
     write_answer(
         in_base + in_offset, n, &all, &m, out, out_offset, indices_out, indices_offset, &first_found EMPTY_ARGS);
 }
