@@ -67,7 +67,7 @@ INLINED bool take_tile(__global const T* p, Extremes* e, Moments* of)
     A all = 0;
     UNROLL
     for (uint k = 0; k < ITEM_LANES; k++) {
-        all += whole_lane_moments(&of[k], mean[k], rest[k], m2[k], INVERSE_ROWS);
+        all += finite_lane_moments(&of[k], mean[k], rest[k], m2[k], INVERSE_ROWS);
     }
     return IS_FINITE(all);
 }

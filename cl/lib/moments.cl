@@ -193,9 +193,8 @@ static inline void lane_moments(Moments* m, A mean, A rest, A m2, A part)
     m->m2 = !finite ? mean - mean : spread < 0 && spread > -A_INFINITY ? (A)0.0f : spread;
 }
 
-// The same for a lane whose moments the caller replaces if the result is not finite. Then the mean may be an infinity or
-// a NaN, and `spread` is not finite.
-static inline A whole_lane_moments(Moments* m, A mean, A rest, A m2, A part)
+// The same, for lanes whose moments are finite. For others, the result is not finite, and the caller takes them again.
+static inline A finite_lane_moments(Moments* m, A mean, A rest, A m2, A part)
 {
     const A off = rest * part, spread = m2 - rest * off;
     m->mean = mean;
