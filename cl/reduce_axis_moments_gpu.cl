@@ -48,10 +48,12 @@ INLINED void add_distance(Quad* quad, const uint k, const A x)
     quad->m2[k] += d * d;
 }
 
-INLINED void add_row(Quad* quad, __global const T* in, const long stride)
+// Adds a row of the quad, and moves to the next row.
+INLINED void add_row(Quad* quad, __global const T** at, const long stride)
 {
     A x[4];
-    unpack_quad(load_quad(in, stride), x);
+    unpack_quad(load_quad(*at, stride), x);
+    *at += LANES * stride;
     UNROLL
     for (uint k = 0; k < 4; k++) {
         add_distance(quad, k, x[k]);
@@ -107,24 +109,26 @@ INLINED void take_part(Quad* quad, __global const T* in, const long stride, cons
     const uint rows = count / LANES, more = count % LANES;
     ROLLED
     for (uint pass = 0; pass < 2; pass++) {
-        // The loads of four rows are in flight.
+        __global const T* at = in + (long)lane * stride;
         uint r = 0;
+        // The loads of four rows are in flight.
         ROLLED
         for (; r + 4 <= rows; r += 4) {
             UNROLL
             for (uint j = 0; j < 4; j++) {
-                add_row(quad, in + (long)((r + j) * LANES + lane) * stride, stride);
+                add_row(quad, &at, stride);
             }
         }
         ROLLED
         for (; r < rows; r++) {
-            add_row(quad, in + (long)(r * LANES + lane) * stride, stride);
+            add_row(quad, &at, stride);
         }
         UNROLL
         for (uint k = 0; k < 4; k++) {
             if (lane + k < more) {
-                add_distance(quad, k, to_acc(in[(long)(rows * LANES + lane + k) * stride]));
+                add_distance(quad, k, to_acc(*at));
             }
+            at += stride;
         }
         if (pass == 0) {
             divide(quad);

@@ -25,7 +25,8 @@ INLINED void join_share(
         }
         const ulong from = within ? 0 : own / QUADS * span, middle = within ? left : from + d / QUADS * span;
         const ulong next = within ? 0 : middle, to = within ? left : min(middle + d / QUADS * span, (ulong)left);
-        const bool first = within ? own < QUADS && own % (2 * d) == 0 : own / QUADS % (2 * d / QUADS) == 0;
+        // A mask replaces a division: d is a power of two.
+        const bool first = within ? own < QUADS && (own & (2 * d - 1)) == 0 : (own / QUADS & (2 * d / QUADS - 1)) == 0;
         if (first && next < left) {
             const uint lane = own % QUADS * 4, width = within ? d * 4 : 4;
             Moments other;
