@@ -214,7 +214,7 @@ INLINED void join_batch(
         // `next` moments of each tile remain.
         // Always 4 if WG is a power of four.
         const uint fan = (WG & 0x55555555) || left >= 4 ? 4 : 2, next = left / fan;
-        const uint t = item / next, i = item % next;
+        const uint t = item >> (31 - clz(next)), i = item & (next - 1);
         const OFFSET_T tile = base + t * groups;
         const int mine = t < BATCH && tile < tiles;
         Moments m = {0, 0, 0, 0};

@@ -224,18 +224,20 @@ SELDOM CAT(A, 4) taken_lane(__global const T* p, long stride, uint elements, uin
     m.mean = m.rest = m.m2 = 0;
     ROLLED
     for (uint pass = 0; pass < 4;) {
+        __global const T* at = p + (long)lane * stride;
         uint rows = 0;
         A rest = 0, m2 = 0;
         ROLLED
         IN_ORDER
         for (uint i = lane; i < elements; i += lanes) {
-            const A d = to_acc(p[(long)i * stride]) * scale - from;
+            const A d = to_acc(*at) * scale - from;
             rest += d;
             m2 += d * d;
             rows++;
+            at += lanes * stride;
         }
         if (pass < 2) {
-            part = rows > 0 ? part_of(rows) : 0;
+            part = rows > 0 ? ratio(1, rows) : 0;
             mean = pass == 0 ? rest * part : rest;
             const bool far = pass == 0 && !IS_FINITE(mean);
             scale = far ? part * REDUCED : 1;
@@ -284,16 +286,18 @@ static inline void store_moments(__global ulong* words, const Moments* m)
 // different banks.
 INLINED void put_moments(__local A* tree, uint slots, uint slot, const Moments* m)
 {
-    tree[slot] = m->mean;
-    tree[slots + slot] = m->rest;
-    tree[2 * slots + slot] = m->m2;
+    __local A* words = tree + slot;
+    words[0] = m->mean;
+    words[slots] = m->rest;
+    words[2 * slots] = m->m2;
 }
 
 INLINED void get_moments(__local const A* tree, uint slots, uint slot, Moments* m)
 {
-    m->mean = tree[slot];
-    m->rest = tree[slots + slot];
-    m->m2 = tree[2 * slots + slot];
+    __local const A* words = tree + slot;
+    m->mean = words[0];
+    m->rest = words[slots];
+    m->m2 = words[2 * slots];
     m->unused = 0;
 }
 
@@ -410,20 +414,22 @@ static inline void store_moments(__global ulong* words, const Moments* m)
 
 INLINED void put_moments(__local ulong* tree, uint slots, uint slot, const Moments* m)
 {
-    tree[slot] = m->sum0;
-    tree[slots + slot] = m->sum1;
-    tree[2 * slots + slot] = m->squares0;
-    tree[3 * slots + slot] = m->squares1;
-    tree[4 * slots + slot] = m->squares2;
+    __local ulong* words = tree + slot;
+    words[0] = m->sum0;
+    words[slots] = m->sum1;
+    words[2 * slots] = m->squares0;
+    words[3 * slots] = m->squares1;
+    words[4 * slots] = m->squares2;
 }
 
 INLINED void get_moments(__local const ulong* tree, uint slots, uint slot, Moments* m)
 {
-    m->sum0 = tree[slot];
-    m->sum1 = tree[slots + slot];
-    m->squares0 = tree[2 * slots + slot];
-    m->squares1 = tree[3 * slots + slot];
-    m->squares2 = tree[4 * slots + slot];
+    __local const ulong* words = tree + slot;
+    m->sum0 = words[0];
+    m->sum1 = words[slots];
+    m->squares0 = words[2 * slots];
+    m->squares1 = words[3 * slots];
+    m->squares2 = words[4 * slots];
 }
 
 #endif
