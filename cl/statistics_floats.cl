@@ -26,8 +26,8 @@ INLINED void join_own_lanes(Moments* of, uint elements, uint lane, Moments* mome
 
 #if IN_REGISTERS
 
-// Takes a whole tile, which stays in registers for the second pass. Returns false if a mean or an m2 is not finite: then
-// the work-item takes the tile again.
+// Takes a whole tile, which stays in registers for the second pass. Returns false if a mean or an m2 is not finite.
+// Then the work-item takes the tile again.
 INLINED bool take_tile(__global const T* p, Extremes* e, Moments* of)
 {
     TV row[TILE_ROWS * ITEM_VECS];

@@ -215,8 +215,8 @@ static inline void replace_far_squares(
 }
 
 // Returns mean, rest and m2 of a lane, from memory. It is for lanes in which something may overflow, and for those of a
-// tile that is not whole. Its passes are rounds of one loop: the sum; if that overflows, the sum of parts of the elements;
-// the distances to the mean; if their squares overflow, the distances times DOWN.
+// tile that is not whole. Its passes are rounds of one loop. They are the sum; if that overflows, the sum of parts of
+// the elements; the distances to the mean; and if their squares overflow, the distances times DOWN.
 SELDOM CAT(A, 4) taken_lane(__global const T* p, long stride, uint elements, uint lanes, uint lane)
 {
     A part = 0, scale = 1, from = 0, mean = 0;
