@@ -346,7 +346,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_groups_c
     if (item == 0) {
         most = UINT_MAX;
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    LOCAL_BARRIER;
     Groups groups;
     open_groups(&groups, n, count, row_cost, GROUP_ARGS);
     const ulong total = cost_before(&groups, count), part = part_of(total, get_num_groups(0));
@@ -375,12 +375,12 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_groups_c
                 }
             }
         }
-        barrier(CLK_LOCAL_MEM_FENCE);
+        LOCAL_BARRIER;
         const uint tile = min(room, most), bits = tile == 1 ? replica_bits : 0, replicas = 1u << bits;
         for (uint k = item; k < (tile * table.len) << bits; k += WG) {
             words[k] = 0;
         }
-        barrier(CLK_LOCAL_MEM_FENCE);
+        LOCAL_BARRIER;
         if (item == 0) {
             most = UINT_MAX;
         }
@@ -410,7 +410,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_groups_c
         } else {
             count_groups(&table, in, bounds, tile, bins MAP_ARGS);
         }
-        barrier(CLK_LOCAL_MEM_FENCE);
+        LOCAL_BARRIER;
         for (uint k = item; k < tile * table.len; k += WG) {
             uint sum = 0;
             for (uint r = 0; r < replicas; r++) {
@@ -432,7 +432,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void histogram_groups_k
     const ulong first, const ulong few, const ulong run, __global uint* restrict keys, GROUP_PARAMS MAP_PARAMS)
 {
     MAP_SETUP(get_local_id(0), WG)
-    barrier(CLK_LOCAL_MEM_FENCE);
+    LOCAL_BARRIER;
     Groups groups;
     open_groups(&groups, n, count, 0, GROUP_ARGS);
     __global const IN* in = in_base + in_offset;

@@ -164,9 +164,9 @@ INLINED void find_heads(LANE_SPACE uint* bits, OFFSET_T tile, OFFSET_T n HEAD_PA
     for (uint word = get_local_id(0); word < BITS_WORDS; word += WG) {
         bits[word] = 0;
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    LOCAL_BARRIER;
     set_head_bits(bits, tile, n HEAD_PASS);
-    barrier(CLK_LOCAL_MEM_FENCE);
+    LOCAL_BARRIER;
 #endif
 }
 
@@ -193,7 +193,7 @@ INLINED void scan_lanes(
 #ifdef STAGED
     const uint elements = count_of(base, n);
     load_stage(x + STAGE_START(base, elements, n), elements STAGE_PASS);
-    barrier(CLK_LOCAL_MEM_FENCE);
+    LOCAL_BARRIER;
 #endif
     find_heads(bits, tile, n HEAD_PASS);
     for (uint lane = item; lane < LANES; lane += WG) {
@@ -210,7 +210,7 @@ INLINED void scan_lanes(
         }
         STORE_PARTIAL(lanes[lane], total);
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    LOCAL_BARRIER;
     for (uint d = 1; d < group; d *= 2) {
         for (uint k = item; k < LANES / 2; k += WG) {
             const uint position = k & (d - 1), upper = 2 * (k - position) + d;
@@ -218,7 +218,7 @@ INLINED void scan_lanes(
             const Partial both = join(low, high);
             STORE_PARTIAL(lanes[upper + position], both);
         }
-        barrier(CLK_LOCAL_MEM_FENCE);
+        LOCAL_BARRIER;
     }
 }
 
@@ -333,7 +333,7 @@ KERNEL void scan_aggregates(
             const Partial total = join(low, high);
             STORE_PARTIAL(aggregates[tile], total);
         }
-        barrier(CLK_LOCAL_MEM_FENCE);
+        LOCAL_BARRIER;
     }
 }
 
@@ -384,7 +384,7 @@ KERNEL void scan_tiles(
             }
 #endif
         }
-        barrier(CLK_LOCAL_MEM_FENCE);
+        LOCAL_BARRIER;
 #ifdef STAGED
         const uint elements = count_of(base, n);
 #ifdef ENDS
@@ -392,7 +392,7 @@ KERNEL void scan_tiles(
 #else
         store_stage(out + STAGE_START(base, elements, OUTPUTS), elements STAGE_PASS);
 #endif
-        barrier(CLK_LOCAL_MEM_FENCE);
+        LOCAL_BARRIER;
 #endif
     }
 }

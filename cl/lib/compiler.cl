@@ -25,3 +25,12 @@
 #else
 #define SELDOM INLINED
 #endif
+
+// Waits for the other work-items of the work-group; local memory is then visible. A work-group of one work-item does not
+// wait: PoCL 5 ends the process at some kernels with barriers, and this is its geometry.
+#define LOCAL_BARRIER                                                                                                  \
+    do {                                                                                                               \
+        if (WG > 1) {                                                                                                  \
+            barrier(CLK_LOCAL_MEM_FENCE);                                                                              \
+        }                                                                                                              \
+    } while (0)
