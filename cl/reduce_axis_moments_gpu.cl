@@ -48,18 +48,6 @@ INLINED void add_distance(Quad* quad, const uint k, const A x)
     quad->m2[k] += d * d;
 }
 
-// Adds a row of the quad, and moves to the next row.
-INLINED void add_row(Quad* quad, __global const T** at, const long stride)
-{
-    A x[4];
-    unpack_quad(load_quad(*at, stride), x);
-    *at += LANES * stride;
-    UNROLL
-    for (uint k = 0; k < 4; k++) {
-        add_distance(quad, k, x[k]);
-    }
-}
-
 // Turns the lanes' sums into means. Returns whether all are finite.
 INLINED bool divide(Quad* quad)
 {
@@ -73,7 +61,8 @@ INLINED bool divide(Quad* quad)
     return finite;
 }
 
-// Takes a whole chunk, which stays in registers for the second pass. Returns false if a mean is not finite.
+// Takes a whole chunk, which stays in registers for the second pass. Returns false if a sum is not finite: then the
+// work-item takes the chunk again.
 INLINED bool take_whole(Quad* quad, __global const T* in, const long stride, const uint lane)
 {
     TQ row[ROWS];
@@ -87,7 +76,6 @@ INLINED bool take_whole(Quad* quad, __global const T* in, const long stride, con
             quad->rest[k] += x[k];
         }
     }
-    // NVIDIA's compiler issues all loads first only if there is a branch before the second pass.
     if (!divide(quad)) {
         return false;
     }
@@ -107,31 +95,34 @@ INLINED bool take_whole(Quad* quad, __global const T* in, const long stride, con
 INLINED void take_part(Quad* quad, __global const T* in, const long stride, const uint lane, const uint count)
 {
     const uint rows = count / LANES, more = count % LANES;
+    UNROLL
+    for (uint k = 0; k < 4; k++) {
+        quad->mean[k] = quad->rest[k] = quad->m2[k] = 0;
+    }
     ROLLED
     for (uint pass = 0; pass < 2; pass++) {
-        __global const T* at = in + (long)lane * stride;
-        uint r = 0;
-        // The loads of four rows are in flight.
-        ROLLED
-        for (; r + 4 <= rows; r += 4) {
+        _Pragma("unroll 4")
+        for (uint r = 0; r < rows; r++) {
+            A x[4];
+            unpack_quad(load_quad(in + (long)(r * LANES + lane) * stride, stride), x);
             UNROLL
-            for (uint j = 0; j < 4; j++) {
-                add_row(quad, &at, stride);
+            for (uint k = 0; k < 4; k++) {
+                add_distance(quad, k, x[k]);
             }
-        }
-        ROLLED
-        for (; r < rows; r++) {
-            add_row(quad, &at, stride);
         }
         UNROLL
         for (uint k = 0; k < 4; k++) {
             if (lane + k < more) {
-                add_distance(quad, k, to_acc(*at));
+                add_distance(quad, k, to_acc(in[(long)(rows * LANES + lane + k) * stride]));
             }
-            at += stride;
         }
-        if (pass == 0) {
-            divide(quad);
+        if (pass == 0 && !divide(quad)) {
+            UNROLL
+            for (uint k = 0; k < 4; k++) {
+                if (!IS_FINITE(quad->mean[k])) {
+                    quad->mean[k] = far_mean(in, stride, count, LANES, lane + k, quad->part[k]);
+                }
+            }
         }
     }
 }
@@ -141,40 +132,22 @@ static inline void take(__global const T* in, const long stride, const uint lane
 {
     const A whole = 1.0f / ROWS;
     Quad quad = {{0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {whole, whole, whole, whole}};
-    bool finite = true;
-    if (count == CHUNK) {
-        finite = take_whole(&quad, in, stride, lane);
-    } else {
+    if (count != CHUNK) {
         const uint rows = count / LANES, more = count % LANES;
-        A less = 0, all = 0;
-        // A loop, since a division has much code.
-        ROLLED
-        for (uint count_of_lane = rows; count_of_lane < rows + 2; count_of_lane++) {
-            less = all;
-            all = count_of_lane > 0 ? part_of(count_of_lane) : 0;
-        }
+        const A less = rows > 0 ? part_of(rows) : 0, all = part_of(rows + 1);
         UNROLL
         for (uint k = 0; k < 4; k++) {
             quad.part[k] = lane + k < more ? all : less;
         }
+    }
+    if (count != CHUNK || !take_whole(&quad, in, stride, lane)) {
         take_part(&quad, in, stride, lane, count);
     }
     Moments of[4];
-    // `all` is not finite if one of its terms is not, since no sum with an infinity or a NaN is finite.
-    A all = 0;
     UNROLL
     for (uint k = 0; k < 4; k++) {
-        all += finite_lane_moments(&of[k], quad.mean[k], quad.rest[k], quad.m2[k], quad.part[k]);
-    }
-    if (!finite || !IS_FINITE(all)) {
-        ROLLED
-        for (uint k = 0; k < 4; k++) {
-            // Each round moves the moments by one place, so that they stay in registers.
-            of[0] = of[1];
-            of[1] = of[2];
-            of[2] = of[3];
-            take_lane(&of[3], in, stride, count, LANES, lane + k);
-        }
+        lane_moments(&of[k], quad.mean[k], quad.rest[k], quad.m2[k], quad.part[k]);
+        replace_far_squares(&of[k], quad.part[k], in, stride, count, LANES, lane + k);
     }
     join_quad(of, count, lane);
     *m = of[0];

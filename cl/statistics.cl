@@ -296,32 +296,31 @@ INLINED void to_local(__local uint* tree, uint i, const Record* r)
     }
 }
 
-// Merges the records of all work-items; the result is valid in work-item 0, and with `to_all` in all of them. All call
-// it, in uniform flow; `tree` may be reused after the caller's next barrier.
-INLINED void merge_group(Record* r, __local uint* tree, const bool to_all)
+// Merges the records of all work-items; the result is valid in all of them. All call it, in uniform flow; `tree` may be
+// reused after the caller's next barrier.
+INLINED void merge_group(Record* r, __local uint* tree)
 {
     if (WG == 1) {
         return;
     }
     const uint item = get_local_id(0);
+    to_local(tree, item, r);
+    barrier(CLK_LOCAL_MEM_FENCE);
     ROLLED
-    for (uint left = WG; left > 0; left /= 2) {
-        // Of the last record, every work-item may take a copy.
+    for (uint left = WG / 2; left > 0; left /= 2) {
         if (item < left) {
-            to_local(tree, item, r);
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (item < left / 2) {
             Record b;
             from_local(tree, 2 * item, r);
             from_local(tree, 2 * item + 1, &b);
             merge(r, &b);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
+        if (item < left) {
+            to_local(tree, item, r);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
     }
-    if (to_all) {
-        from_local(tree, 0, r);
-    }
+    from_local(tree, 0, r);
 }
 
 // Tiles
@@ -384,10 +383,11 @@ INLINED void take(__global const T* p, uint elements, ulong tile, Record* r, Mom
 
 // The answer
 
-// Finds values by their bits: those whose bits times `factor`, 1 or 2, are in [first, first + span]. The factor 2 drops
-// the sign. NVIDIA's GPUs multiply and subtract by one instruction.
+// Finds values by their bits: those whose bits, shifted left by `shift`, are in [first, first + span]. A shift by 1
+// drops the sign.
 typedef struct {
-    BITS factor, first, span;
+    uint shift;
+    BITS first, span;
 } Wanted;
 
 // Sets `w` to find the values with this key or, if `nan` is set, all NaN.
@@ -395,11 +395,11 @@ INLINED void want(Wanted* w, int nan, KEY_T key)
 {
 #ifdef A_FLOAT
     // Without the sign, both zeros are 0, and NaN are beyond infinity.
-    w->factor = nan || key == 0 ? 2 : 1;
+    w->shift = nan || key == 0;
     w->first = nan ? ((BITS)AS_BITS(A_INFINITY) << 1) + 1 : (BITS)(key < 0 ? A_BITS_LOWEST - key : key);
     w->span = nan ? ~(BITS)0 - w->first : 0;
 #else
-    w->factor = 1;
+    w->shift = 0;
     w->first = (BITS)key;
     w->span = 0;
 #endif
@@ -408,7 +408,7 @@ INLINED void want(Wanted* w, int nan, KEY_T key)
 INLINED bool is_wanted(A x, const Wanted* w)
 {
     // The cast makes the difference wrap in BITS: C subtracts types narrower than int as int.
-    return (BITS)((BITS)(BITS_OF(x) * w->factor) - w->first) <= w->span;
+    return (BITS)((BITS)(BITS_OF(x) << w->shift) - w->first) <= w->span;
 }
 
 // Returns the first index in a tile of a key, or of a NaN; valid in every work-item. All call it, in uniform flow.
@@ -597,7 +597,7 @@ KERNEL void statistics_tiles(
     uint rounds = 1;
     ROLLED
     for (uint round = 0; round < rounds; round++) {
-        merge_group(&all, tree, round > 0);
+        merge_group(&all, tree);
         if (round == 0) {
             if (get_local_id(0) == 0) {
                 ((__global Record*)records)[records_offset + get_group_id(0)] = all;
@@ -632,7 +632,7 @@ __kernel __attribute__((reqd_work_group_size(WG, 1, 1))) void statistics_last(
     Record all;
     join_group((__global const Moments*)moments + moments_offset, 0, count, span, n, lanes, &m);
     merge_share(&all, (__global const Record*)records, groups, n);
-    merge_group(&all, tree, true);
+    merge_group(&all, tree);
     write_answer(
         in_base + in_offset, n, &all, &m, out, out_offset, indices_out, indices_offset, &first_found EMPTY_ARGS);
 }

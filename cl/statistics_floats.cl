@@ -10,32 +10,16 @@
 #define ITEM_MOMENTS (FAN / WG)
 #define INVERSE_ROWS ((A)(1.0f / TILE_ROWS))
 
-// Joins the moments of the work-item's lanes, from `lane` on.
-INLINED void join_own_lanes(Moments* of, uint elements, uint lane, Moments* moments)
-{
-    UNROLL
-    for (uint width = 1; width < ITEM_LANES; width *= 2) {
-        UNROLL
-        for (uint k = 0; k < ITEM_LANES / (2 * width); k++) {
-            of[k] = of[2 * k];
-            join_lanes(&of[k], &of[2 * k + 1], elements, LANES, lane + 2 * k * width, width);
-        }
-    }
-    *moments = of[0];
-}
+// For each lane of the work-item: the mean; then the sums of the distances to it, and of their squares.
+typedef struct {
+    A mean[ITEM_LANES], rest[ITEM_LANES], m2[ITEM_LANES];
+} Lanes;
 
-#if IN_REGISTERS
-
-// Takes a whole tile, which stays in registers for the second pass. Returns false if a mean or an m2 is not finite.
-// Then the work-item takes the tile again.
-INLINED bool take_tile(__global const T* p, Extremes* e, Moments* of)
+// Takes a whole tile, which stays in registers for the second pass. Returns false if a lane's sum is not finite: then
+// the work-item takes the tile again.
+INLINED bool take_tile(__global const T* p, Extremes* e, Lanes* lanes)
 {
     TV row[TILE_ROWS * ITEM_VECS];
-    A mean[ITEM_LANES], rest[ITEM_LANES], m2[ITEM_LANES];
-    UNROLL
-    for (uint k = 0; k < ITEM_LANES; k++) {
-        mean[k] = rest[k] = m2[k] = 0;
-    }
     load_rows(p, row, TILE_ROWS);
     UNROLL
     for (uint i = 0; i < TILE_ROWS * ITEM_VECS; i++) {
@@ -44,12 +28,17 @@ INLINED bool take_tile(__global const T* p, Extremes* e, Moments* of)
         UNROLL
         for (uint k = 0; k < VEC; k++) {
             add_element(e, x[k]);
-            mean[i % ITEM_VECS * VEC + k] += x[k];
+            lanes->mean[i % ITEM_VECS * VEC + k] += x[k];
         }
     }
+    int far = 0;
     UNROLL
     for (uint k = 0; k < ITEM_LANES; k++) {
-        mean[k] *= INVERSE_ROWS;
+        lanes->mean[k] *= INVERSE_ROWS;
+        far |= !IS_FINITE(lanes->mean[k]);
+    }
+    if (far) {
+        return false;
     }
     UNROLL
     for (uint i = 0; i < TILE_ROWS * ITEM_VECS; i++) {
@@ -58,55 +47,13 @@ INLINED bool take_tile(__global const T* p, Extremes* e, Moments* of)
         UNROLL
         for (uint k = 0; k < VEC; k++) {
             const uint at = i % ITEM_VECS * VEC + k;
-            const A d = x[k] - mean[at];
-            rest[at] += d;
-            m2[at] += d * d;
+            const A d = x[k] - lanes->mean[at];
+            lanes->rest[at] += d;
+            lanes->m2[at] += d * d;
         }
     }
-    // `all` is not finite if one of its terms is not, since no sum with an infinity or a NaN is finite.
-    A all = 0;
-    UNROLL
-    for (uint k = 0; k < ITEM_LANES; k++) {
-        all += finite_lane_moments(&of[k], mean[k], rest[k], m2[k], INVERSE_ROWS);
-    }
-    return IS_FINITE(all);
+    return true;
 }
-
-INLINED void take_elements(__global const T* p, uint elements, Extremes* e, Record* r, Moments* moments)
-{
-    const uint lane = get_local_id(0) * ITEM_LANES;
-    Moments of[ITEM_LANES];
-    if (elements != TILE || !take_tile(p + lane, e, of)) {
-        ROLLED
-        for (uint k = 0; k < ITEM_LANES; k++) {
-            // Four loads are in flight. Those behind the end repeat the first one.
-            ROLLED
-            for (uint i = lane + k; i < elements; i += 4 * LANES) {
-                UNROLL
-                for (uint row = 0; row < 4; row++) {
-                    const uint at = i + row * LANES;
-                    const A x = to_acc(p[at < elements ? at : i]);
-                    add_element(e, x);
-                    r->nan += at < elements && IS_NAN(x);
-                }
-            }
-            // Each round moves the moments by one place, so that they stay in registers.
-            UNROLL
-            for (uint l = 1; l < ITEM_LANES; l++) {
-                of[l - 1] = of[l];
-            }
-            take_lane(&of[ITEM_LANES - 1], p, 1, elements, LANES, lane + k);
-        }
-    }
-    join_own_lanes(of, elements, lane, moments);
-}
-
-#else
-
-// For each lane of the work-item: the mean; then the sums of the distances to it, and of their squares.
-typedef struct {
-    A mean[ITEM_LANES], rest[ITEM_LANES], m2[ITEM_LANES];
-} Lanes;
 
 // Takes any tile, in two passes over memory. Compilers of CPU drivers vectorise the loops, since the elements of a row
 // are contiguous. An element has the weight `more` in the first `longer` lanes of the work-item, else `less`.
@@ -171,7 +118,9 @@ INLINED void take_elements(__global const T* p, uint elements, Extremes* e, Reco
         more = ratio(1, few + 1);
         longer = rest > lane ? rest - lane : 0;
     }
-    take_rows(p, elements, lane, longer, less, more, e, &lanes);
+    if (!IN_REGISTERS || elements != TILE || !take_tile(p + lane, e, &lanes)) {
+        take_rows(p, elements, lane, longer, less, more, e, &lanes);
+    }
     Moments of[ITEM_LANES];
     // `all` is not finite if an m2 is not, since no sum with an infinity or a NaN is finite.
     A all = 0;
@@ -186,10 +135,16 @@ INLINED void take_elements(__global const T* p, uint elements, Extremes* e, Reco
             replace_far_squares(&of[k], k < longer ? more : less, p, 1, elements, LANES, lane + k);
         }
     }
-    join_own_lanes(of, elements, lane, moments);
+    UNROLL
+    for (uint width = 1; width < ITEM_LANES; width *= 2) {
+        UNROLL
+        for (uint k = 0; k < ITEM_LANES / (2 * width); k++) {
+            of[k] = of[2 * k];
+            join_lanes(&of[k], &of[2 * k + 1], elements, LANES, lane + 2 * k * width, width);
+        }
+    }
+    *moments = of[0];
 }
-
-#endif
 
 // Puts the work-item's moments of tile t of the batch into local memory. A single work-item (WG is 1) has those of the
 // whole tile, and stores them.
@@ -212,27 +167,24 @@ INLINED void join_batch(
     ROLLED
     for (uint left = WG; left > 1;) {
         // `next` moments of each tile remain.
-        // Always 4 if WG is a power of four.
-        const uint fan = (WG & 0x55555555) || left >= 4 ? 4 : 2, next = left / fan;
-        const uint t = item >> (31 - clz(next)), i = item & (next - 1);
+        const uint fan = left >= 4 ? 4 : 2, next = left / fan;
+        const uint t = item / next, i = item % next;
         const OFFSET_T tile = base + t * groups;
         const int mine = t < BATCH && tile < tiles;
-        Moments m = {0, 0, 0, 0};
+        Moments m;
         barrier(CLK_LOCAL_MEM_FENCE);
         if (mine) {
             const uint elements = elements_of(tile, n), from = t * WG + i * fan, lane = i * fan * width;
-            // Of four moments, the last two join first, then the first two, then the results.
-            Moments right = m;
-            ROLLED
-            for (uint round = 0; round < fan - 1; round++) {
-                const uint pair = fan == 4 && round == 0 ? 2 : 0, both = round < 2 ? 1 : 2;
-                Moments b = right;
-                if (round < 2) {
-                    right = m;
-                    get_moments(lanes, SLOTS, from + pair, &m);
-                    get_moments(lanes, SLOTS, from + pair + 1, &b);
-                }
-                join_lanes(&m, &b, elements, LANES, lane + pair * width, both * width);
+            Moments b;
+            get_moments(lanes, SLOTS, from, &m);
+            get_moments(lanes, SLOTS, from + 1, &b);
+            join_lanes(&m, &b, elements, LANES, lane, width);
+            if (fan == 4) {
+                Moments c;
+                get_moments(lanes, SLOTS, from + 2, &b);
+                get_moments(lanes, SLOTS, from + 3, &c);
+                join_lanes(&b, &c, elements, LANES, lane + 2 * width, width);
+                join_lanes(&m, &b, elements, LANES, lane, 2 * width);
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -289,18 +241,20 @@ INLINED void join_group(
     if (WG == 1) {
         return;
     }
+    put_moments(tree, SLOTS, item, m);
+    barrier(CLK_LOCAL_MEM_FENCE);
     ulong width = ITEM_MOMENTS * span;
     ROLLED
-    for (uint left = WG; left > 1; left /= 2) {
+    for (uint left = WG / 2; left > 0; left /= 2) {
         if (item < left) {
-            put_moments(tree, SLOTS, item, m);
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (item < left / 2) {
             Moments b;
             get_moments(tree, SLOTS, 2 * item, m);
             get_moments(tree, SLOTS, 2 * item + 1, &b);
             join_tiles(m, &b, start * span + (2 * item + 1) * width, width, n);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (item < left) {
+            put_moments(tree, SLOTS, item, m);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         width *= 2;

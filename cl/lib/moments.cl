@@ -43,30 +43,6 @@ SELDOM A ratio(ulong part, ulong all)
 {
 #if A_BYTES == 8
     return (double)part / (double)all;
-#elif defined(INLINE_PTX)
-    // The first bit of the quotient, then two digits of 12 bits. NVIDIA's division of 64 bits has much code.
-    uint shift = clz(part) - clz(all);
-    ulong rest = part << shift;
-    if (rest < all) {
-        rest <<= 1;
-        shift++;
-    }
-    rest -= all;
-    // The factor outweighs all rounding errors, so a digit is right or too small by 1.
-    const float inverse = native_recip((float)all) * (1 - 0x1p-21f);
-    uint q = 1;
-    ROLLED
-    for (uint i = 0; i < 2; i++) {
-        rest <<= 12;
-        uint digit = (uint)((float)rest * inverse);
-        rest -= digit * all;
-        if (rest >= all) {
-            rest -= all;
-            digit++;
-        }
-        q = q << 12 | digit;
-    }
-    return as_float((127 - shift) << 23 | (q >> 1 & 0x7fffff));
 #else
     uint shift = clz(part);
     ulong q = (part << shift) / all;
@@ -147,15 +123,12 @@ static inline void join_lanes(Moments* a, const Moments* b, uint elements, uint 
     join_moments(a, b, in_lanes(elements, lanes, lane, width), in_lanes(elements, lanes, lane + width, width));
 }
 
-// The weight of an element is reduced a little if the sum of a lane overflows, so that the mean is finite if the
-// elements are. The second pass corrects that.
-#define REDUCED ((A)1 - (A)(A_BYTES == 8 ? 0x1p-48f : 0x1p-19f))
-
-// Returns the mean of a lane whose sum overflows. `part` is the weight of an element.
+// Returns the mean of a lane whose sum overflows. `part`, the weight of an element, is reduced a little, so that the
+// mean is finite if the elements are. The second pass corrects that.
 SELDOM A far_mean(__global const T* p, long stride, uint elements, uint lanes, uint lane, A part)
 {
     A mean = 0;
-    part *= REDUCED;
+    part *= (A)1 - (A)(A_BYTES == 8 ? 0x1p-48f : 0x1p-19f);
     ROLLED
     IN_ORDER
     for (uint i = lane; i < elements; i += lanes) {
@@ -193,17 +166,6 @@ static inline void lane_moments(Moments* m, A mean, A rest, A m2, A part)
     m->m2 = !finite ? mean - mean : spread < 0 && spread > -A_INFINITY ? (A)0.0f : spread;
 }
 
-// The same, for lanes whose moments are finite. For others, the result is not finite, and the caller takes them again.
-static inline A finite_lane_moments(Moments* m, A mean, A rest, A m2, A part)
-{
-    const A off = rest * part, spread = m2 - rest * off;
-    m->mean = mean;
-    m->rest = off;
-    m->unused = 0;
-    m->m2 = spread < 0 ? (A)0.0f : spread;
-    return spread;
-}
-
 // Replaces the m2 of a lane if m2 overflows although the mean does not. The parameters that give the elements are those
 // of far_mean.
 static inline void replace_far_squares(
@@ -212,57 +174,6 @@ static inline void replace_far_squares(
     if (IS_FINITE(m->mean) && !IS_FINITE(m->m2)) {
         m->m2 = -far_squares(p, stride, elements, lanes, lane, m->mean, part);
     }
-}
-
-// Returns mean, rest and m2 of a lane, from memory. It is for lanes in which something may overflow, and for those of a
-// tile that is not whole. Its passes are rounds of one loop. They are the sum; if that overflows, the sum of parts of
-// the elements; the distances to the mean; and if their squares overflow, the distances times DOWN.
-SELDOM CAT(A, 4) taken_lane(__global const T* p, long stride, uint elements, uint lanes, uint lane)
-{
-    A part = 0, scale = 1, from = 0, mean = 0;
-    Moments m;
-    m.mean = m.rest = m.m2 = 0;
-    ROLLED
-    for (uint pass = 0; pass < 4;) {
-        __global const T* at = p + (long)lane * stride;
-        uint rows = 0;
-        A rest = 0, m2 = 0;
-        ROLLED
-        IN_ORDER
-        for (uint i = lane; i < elements; i += lanes) {
-            const A d = to_acc(*at) * scale - from;
-            rest += d;
-            m2 += d * d;
-            rows++;
-            at += lanes * stride;
-        }
-        if (pass < 2) {
-            part = rows > 0 ? ratio(1, rows) : 0;
-            mean = pass == 0 ? rest * part : rest;
-            const bool far = pass == 0 && !IS_FINITE(mean);
-            scale = far ? part * REDUCED : 1;
-            from = far ? 0 : mean;
-            pass = far ? 1 : 2;
-        } else if (pass == 2) {
-            lane_moments(&m, mean, rest, m2, part);
-            scale = DOWN;
-            from = mean * DOWN;
-            pass = IS_FINITE(mean) && !IS_FINITE(m.m2) ? 3 : 4;
-        } else {
-            m.m2 = -fmax(m2 - rest * (rest * part), (A)0.0f);
-            pass = 4;
-        }
-    }
-    return (CAT(A, 4))(m.mean, m.rest, m.m2, 0);
-}
-
-static inline void take_lane(Moments* m, __global const T* p, long stride, uint elements, uint lanes, uint lane)
-{
-    const CAT(A, 4) taken = taken_lane(p, stride, elements, lanes, lane);
-    m->mean = taken.x;
-    m->rest = taken.y;
-    m->m2 = taken.z;
-    m->unused = 0;
 }
 
 #if A_BYTES == 8
@@ -286,18 +197,16 @@ static inline void store_moments(__global ulong* words, const Moments* m)
 // different banks.
 INLINED void put_moments(__local A* tree, uint slots, uint slot, const Moments* m)
 {
-    __local A* words = tree + slot;
-    words[0] = m->mean;
-    words[slots] = m->rest;
-    words[2 * slots] = m->m2;
+    tree[slot] = m->mean;
+    tree[slots + slot] = m->rest;
+    tree[2 * slots + slot] = m->m2;
 }
 
 INLINED void get_moments(__local const A* tree, uint slots, uint slot, Moments* m)
 {
-    __local const A* words = tree + slot;
-    m->mean = words[0];
-    m->rest = words[slots];
-    m->m2 = words[2 * slots];
+    m->mean = tree[slot];
+    m->rest = tree[slots + slot];
+    m->m2 = tree[2 * slots + slot];
     m->unused = 0;
 }
 
@@ -414,22 +323,20 @@ static inline void store_moments(__global ulong* words, const Moments* m)
 
 INLINED void put_moments(__local ulong* tree, uint slots, uint slot, const Moments* m)
 {
-    __local ulong* words = tree + slot;
-    words[0] = m->sum0;
-    words[slots] = m->sum1;
-    words[2 * slots] = m->squares0;
-    words[3 * slots] = m->squares1;
-    words[4 * slots] = m->squares2;
+    tree[slot] = m->sum0;
+    tree[slots + slot] = m->sum1;
+    tree[2 * slots + slot] = m->squares0;
+    tree[3 * slots + slot] = m->squares1;
+    tree[4 * slots + slot] = m->squares2;
 }
 
 INLINED void get_moments(__local const ulong* tree, uint slots, uint slot, Moments* m)
 {
-    __local const ulong* words = tree + slot;
-    m->sum0 = words[0];
-    m->sum1 = words[slots];
-    m->squares0 = words[2 * slots];
-    m->squares1 = words[3 * slots];
-    m->squares2 = words[4 * slots];
+    m->sum0 = tree[slot];
+    m->sum1 = tree[slots + slot];
+    m->squares0 = tree[2 * slots + slot];
+    m->squares1 = tree[3 * slots + slot];
+    m->squares2 = tree[4 * slots + slot];
 }
 
 #endif

@@ -11,28 +11,27 @@ INLINED void join_share(
     const uint item = get_local_id(0);
     put_moments(tree, WG, item, m);
     barrier(CLK_LOCAL_MEM_FENCE);
-    const uint quads = whole ? QUADS : 1;
-    // One loop joins both, since joins have much code. `within` is set if it joins the quads, of all elements.
-    bool within = false;
     ROLLED
-    for (uint d = QUADS;; d *= 2) {
-        if (!within && d >= share) {
-            within = true;
-            d = 1;
+    for (uint d = QUADS; d < share; d *= 2) {
+        if ((own / QUADS * QUADS) % (2 * d) == 0) {
+            const ulong middle = (own + d) / QUADS * span, most = middle + d / QUADS * span;
+            if (middle < left) {
+                const OFFSET_T to = min(most, (ulong)left);
+                Moments other;
+                get_moments(tree, WG, item + d * distance, &other);
+                join_moments(m, &other, d / QUADS * span / QUADS, between(middle, to, own % QUADS * 4, 4));
+                put_moments(tree, WG, item, m);
+            }
         }
-        if (within && d >= quads) {
-            return;
-        }
-        const ulong from = within ? 0 : own / QUADS * span, middle = within ? left : from + d / QUADS * span;
-        const ulong next = within ? 0 : middle, to = within ? left : min(middle + d / QUADS * span, (ulong)left);
-        // A mask replaces a division: d is a power of two.
-        const bool first = within ? own < QUADS && (own & (2 * d - 1)) == 0 : (own / QUADS & (2 * d / QUADS - 1)) == 0;
-        if (first && next < left) {
-            const uint lane = own % QUADS * 4, width = within ? d * 4 : 4;
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    const uint quads = whole ? QUADS : 1;
+    ROLLED
+    for (uint d = 1; d < quads; d *= 2) {
+        if (own < QUADS && own % (2 * d) == 0) {
             Moments other;
             get_moments(tree, WG, item + d * distance, &other);
-            join_moments(m, &other, between(from, middle, lane, width),
-                between(next, to, lane + (within ? width : 0), width));
+            join_moments(m, &other, between(0, left, own * 4, d * 4), between(0, left, (own + d) * 4, d * 4));
             put_moments(tree, WG, item, m);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
