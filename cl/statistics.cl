@@ -337,12 +337,14 @@ static inline uint elements_of_row(uint elements, uint lane, uint i)
     return first < elements ? min((uint)ITEM_LANES, elements - first) : 0;
 }
 
+// Loads the first `rows` rows, a constant at each call. The bound is another constant, because compilers unroll the loop
+// before they know `rows`. Otherwise `row` would be in memory, not in registers.
 INLINED void load_rows(__global const T* p, TV* row, const uint rows)
 {
     UNROLL
-    for (uint i = 0; i < rows; i++) {
+    for (uint i = 0; i < TILE_ROWS; i++) {
         UNROLL
-        for (uint v = 0; v < ITEM_VECS; v++) {
+        for (uint v = 0; v < ITEM_VECS && i < rows; v++) {
             row[i * ITEM_VECS + v] = load_vec(p + i * LANES + v * VEC);
         }
     }
