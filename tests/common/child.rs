@@ -27,7 +27,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
 /// The variable that makes a test run as a child. Its value, the part, says what the child does.
 const CHILD: &str = "OCLPRIM_TEST_CHILD";
 
-/// What this process does, if it is the child of a test: the argument `part` of [`child`].
+/// The argument `part` of [`child`], if this process is the child of a test.
 pub(crate) fn part() -> Option<String> {
     env::var(CHILD).ok()
 }

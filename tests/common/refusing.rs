@@ -16,7 +16,7 @@ static COUNTING: AtomicBool = AtomicBool::new(false);
 /// Allocations that are granted before one is refused.
 static LEFT: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether this allocation is the one to refuse.
+/// Returns true if an allocation of so many bytes is the one that [`without`] names.
 fn refuses(bytes: usize) -> bool {
     COUNTING.load(Ordering::Relaxed)
         && bytes >= LEAST

@@ -208,8 +208,8 @@ impl ClDevice {
         lock(&self.queue.failed).take().map_or(Ok(()), Err)
     }
 
-    /// An event that completes after all earlier commands. A user who waits for this event may make no further call
-    /// that returns overdue errors. So this function returns them.
+    /// An event that completes after all earlier commands. Returns overdue errors first, because a user who only waits for
+    /// the event makes no later call that would return them.
     pub(crate) fn marker(&self) -> Result<Event> {
         self.overdue()?;
         let event = cl::barrier(self.queue(), &[])?;
